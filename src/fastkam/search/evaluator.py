@@ -86,7 +86,7 @@ class Evaluator:
         Raises a Fault, or Spent once the search has used its share.
         """
         values = np.full(len(X), -np.inf)
-        rows = np.flatnonzero(np.isfinite(X).all(axis=1))
+        rows = np.isfinite(X).all(axis=1).nonzero()[0]
         if self.slow and len(rows) > 1:
             self.watch(self.n)
             rows = self.elsewhere(X, values, rows)
@@ -95,9 +95,8 @@ class Evaluator:
                 self.watch(self.n)
             begun = time.perf_counter()
             m = self.watch.at_once(self.n, self.seconds, MOST_POINTS)
-            some, rows = rows[:m], rows[m:]
-            done = self.some(X[some], values, some)
-            rows = np.concatenate([some[done:], rows])
+            done = self.some(X[rows[:m]], values, rows[:m])
+            rows = rows[done:]
             self.seconds += time.perf_counter() - begun
         return values
 
@@ -140,6 +139,10 @@ class Evaluator:
     def some(self, X: Array, values: Array, rows: NDArray[np.intp]) -> int:
         """Evaluate points (m, d) into values[rows]; return how many are done, at least one."""
         found, codes = self.values_of(X)
+        if not codes.any() and np.isfinite(found).all():  # the usual outcome
+            values[rows] = found
+            self.n, self.in_row, self.found = self.n + len(X), 0, True
+            return len(X)
         codes = np.where((codes == 0) & (found == np.inf), INFINITE, codes)
         done = len(X)
         if (codes < 0).any():

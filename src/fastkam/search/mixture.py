@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +80,15 @@ class Mixture:
             squares[k] = (z * z).sum(axis=0)
         return squares.min(axis=0), squares.argmin(axis=0) + 1
 
+    @cached_property
+    def cumulated(self) -> Array:
+        """The sums of the first 1, 2, ... weights, in parts of the sum of all, (K + 1,)."""
+        sums = (self.weights / self.weights.sum()).cumsum()
+        return np.asarray(sums / sums[-1])
+
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n independent points of q, (n, d)."""
-        k = rng.choice(len(self.weights), n, p=self.weights / self.weights.sum())
+        k = self.cumulated.searchsorted(rng.random(n), side="right")  # as rng.choice, but quicker
         heavy = np.sqrt(DEGREES / rng.chisquare(DEGREES, n))
         scale = np.where(rng.random(n) < TAIL, TAIL_SCALE, 1.0)
         scale = np.where(k == 0, heavy, scale)

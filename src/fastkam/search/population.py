@@ -22,6 +22,7 @@ Computational and Graphical Statistics 19, 243-259: adaptive independent proposa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,7 +46,8 @@ WALK_TARGET = 0.3  # acceptance probability of a walk
 FIRST_WINDOW, GROWTH = 40, 1.5  # steps of the first window; factor from one window to the next
 SCOUTS = 0.07  # share of scouts
 FARTHEST = 1000.0  # scouts' longest step, in units of the scales
-LONGEST = 1e8  # largest step size in the approach, in the same units
+LENGTHS = log(0.3), log(FARTHEST)  # logarithms of the shortest and of the longest
+LONGEST = log(1e8)  # logarithm of the largest step size in the approach, in the same units
 WALKS = 0.45  # share of walks
 MOST_INDEPENDENT = 0.55  # share of independent proposals
 DEEPEST = 0.5  # points of a normal approximation, in units of the largest plausible drop
@@ -229,15 +231,16 @@ class Population:
     def step_alone(self, rows: Indices) -> None:
         """Make a step of each of these walkers: a walk with its own step size, or a scout's."""
         n = len(rows)
-        lengths = exp(self.log_length[rows]) / np.sqrt(self.d)
+        lengths = exp(self.log_length[rows]) / math.sqrt(self.d)
         y = self.x[rows] + lengths[:, None] * self.scales * self.rng.standard_normal((n, self.d))
-        scouts = np.flatnonzero(self.rng.random(n) < SCOUTS)
-        y[scouts] = self.scout(self.x[rows[scouts]])
+        scouts = (self.rng.random(n) < SCOUTS).nonzero()[0]
+        if len(scouts):
+            y[scouts] = self.scout(self.x[rows[scouts]])
         alpha = self.decide(rows, y, np.zeros(n), scouts, record=self.climbed)
         alpha[scouts] = WALK_TARGET
         # bounded, since they grow without limit where the density does not fall off
         self.log_length[rows] = np.minimum(
-            self.log_length[rows] + alpha - WALK_TARGET, log(LONGEST))
+            self.log_length[rows] + alpha - WALK_TARGET, LONGEST)
 
     def restart(self, lost: NDArray[np.bool_]) -> None:
         """Move the lost walkers to the positions of others, drawn at random."""
@@ -322,36 +325,38 @@ class Population:
         n, kind = len(x), rng.random(len(x))
         a = rng.integers(n, size=n)
         b = (a + 1 + rng.integers(n - 1, size=n)) % n
-        g = np.where(rng.random(n) < 0.1, 1.0, OPTIMAL / np.sqrt(2 * d))
+        g = np.where(rng.random(n) < 0.1, 1.0, OPTIMAL / math.sqrt(2 * d))
         g *= 1 + 0.05 * rng.standard_normal(n)
         y = x + g[:, None] * (others[a] - others[b])
         y += 1e-3 * self.scales * rng.standard_normal((n, d))
         log_ratio = np.zeros(n)
-        independent = np.flatnonzero(kind < self.independent)
+        independent = (kind < self.independent).nonzero()[0]
         if self.mixture is not None and len(independent):
             y[independent] = self.mixture.draw(len(independent), rng)
             log_ratio[independent] = (self.mixture.log_density(x[independent])
                                       - self.mixture.log_density(y[independent]))
-        walks = np.flatnonzero((kind >= self.independent) & (kind < self.independent + WALKS))
-        lengths = exp(self.log_length[half][walks]) / np.sqrt(d)
+        walks = ((kind >= self.independent) & (kind < self.independent + WALKS)).nonzero()[0]
+        lengths = exp(self.log_length[half][walks]) / math.sqrt(d)
         normals = rng.standard_normal((len(walks), d))
         y[walks] = x[walks] + lengths[:, None] * self.shaped(x[walks], normals)
-        scouts = np.flatnonzero(kind > 1 - SCOUTS)
-        y[scouts] = self.scout(x[scouts])
-        log_ratio[scouts] = 0.0
+        scouts = (kind > 1 - SCOUTS).nonzero()[0]
+        if len(scouts):
+            y[scouts], log_ratio[scouts] = self.scout(x[scouts]), 0.0
         return y, log_ratio, independent, walks, scouts
 
     def shaped(self, x: Array, normals: Array) -> Array:
         """Normal variables (n, d) with the covariance of the component nearest to x (n, d)."""
         if self.mixture is None:
             return normals * self.scales
+        if self.mixture.n == 1:
+            return product(normals, self.mixture.factors[1].T)
         _, k = self.mixture.nearest(x)
         return product(self.mixture.factors[k], normals[:, :, None])[:, :, 0]
 
     def scout(self, x: Array) -> Array:
         """Proposals of many scales from x (n, d), half of them along one coordinate."""
         n, d, rng = len(x), self.d, self.rng
-        length = exp(rng.uniform(log(0.3), log(FARTHEST), n))
+        length = exp(rng.uniform(*LENGTHS, n))
         direction = rng.standard_normal((n, d))
         one = rng.random(n) < 0.5
         direction[one] *= np.eye(d)[rng.integers(d, size=int(one.sum()))]

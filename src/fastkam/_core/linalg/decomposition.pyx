@@ -137,24 +137,22 @@ def orthonormal(A):
 
 def product(A, B):
     """Return A B for A (m, k) and B (k, n), or for each pair of A (K, m, k) and B (K, k, n)."""
-    if A.ndim == 2:
-        return matrix_product(A, B)
-    return np.array([matrix_product(a, b) for a, b in zip(A, B, strict=True)]).reshape(
-        len(A), A.shape[1], B.shape[2])
+    return products(A[None], B[None])[0] if A.ndim == 2 else products(A, B)
 
 
-cdef matrix_product(A, B):
-    cdef const double[:, :] a = A, b = B
-    cdef Py_ssize_t m = a.shape[0], k = a.shape[1], n = b.shape[1]
+cdef products(const double[:, :, :] a, const double[:, :, :] b):
+    cdef Py_ssize_t i, K = a.shape[0], m = a.shape[1], k = a.shape[2], n = b.shape[2]
     cdef double[::1] room = np.empty(TILE * k + 8)
-    result = np.zeros((m, n))
-    cdef double[:, ::1] C = result
-    if k != b.shape[0]:
-        raise ValueError(f"shapes {A.shape} and {B.shape} do not fit")
+    result = np.zeros((K, m, n))
+    cdef double[:, :, ::1] C = result
+    if K != b.shape[0] or k != b.shape[1]:
+        raise ValueError(f"matrices {(K, m, k)} and {(b.shape[0], b.shape[1], n)} do not fit")
     if m and n and k:
         with nogil:
-            fk_product(m, n, k, &a[0, 0], a.strides[0] // 8, a.strides[1] // 8, &b[0, 0],
-                       b.strides[0] // 8, b.strides[1] // 8, &C[0, 0], aligned(room))
+            for i in range(K):
+                fk_product(m, n, k, &a[i, 0, 0], a.strides[1] // 8, a.strides[2] // 8,
+                           &b[i, 0, 0], b.strides[1] // 8, b.strides[2] // 8, &C[i, 0, 0],
+                           aligned(room))
     return result
 
 
