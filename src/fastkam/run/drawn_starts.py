@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,24 +43,32 @@ def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
     object
         Points (chains, d), a dict of arrays (chains, ...), or `x0`.
     """
-    generators = [np.random.default_rng(np.random.SeedSequence(
-        seed.entropy, spawn_key=(*seed.spawn_key, START_KEY, k), pool_size=seed.pool_size))
-        for k in range(chains)]
     if isinstance(x0, Recorded):
-        return chosen(x0.draws, generators[0], chains, weights_of(x0))
+        return chosen(x0.draws, generator(seed, 0), chains, weights_of(x0))
     if isinstance(x0, Summary):
-        return around(x0, generators)
+        return around(x0, generators(seed, chains))
     if isinstance(x0, Mapping):
         return x0["x"] if {"x", "fun", "success"} <= x0.keys() else x0
     if isinstance(x0, np.ndarray) and x0.ndim == 3:
-        return chosen(real_array("x0", x0), generators[0], chains)
+        return chosen(real_array("x0", x0), generator(seed, 0), chains)
     if callable(getattr(x0, "rvs", None)) and not isinstance(x0, type):
-        return stacked([x0.rvs(random_state=rng) for rng in generators])
+        return stacked([x0.rvs(random_state=rng) for rng in generators(seed, chains)])
     if callable(getattr(x0, "sample", None)) and hasattr(x0, "logpdf"):
-        return stacked([x0.sample(rng=rng) for rng in generators])
+        return stacked([x0.sample(rng=rng) for rng in generators(seed, chains)])
     if callable(x0) and not isinstance(x0, type):
-        return stacked([called(x0, rng) for rng in generators])
+        return stacked([called(x0, rng) for rng in generators(seed, chains)])
     return x0
+
+
+def generator(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
+    """The generator of the k-th start."""
+    return np.random.default_rng(np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, START_KEY, k), pool_size=seed.pool_size))
+
+
+def generators(seed: np.random.SeedSequence, chains: int) -> Iterator[np.random.Generator]:
+    """The generators of the starts of all chains."""
+    return (generator(seed, k) for k in range(chains))
 
 
 def weights_of(result: Any) -> Array | None:
@@ -81,7 +89,7 @@ def chosen(
     return np.array([draws[i // n, i % n] for i in some])  # draws in a store are not all read
 
 
-def around(summary: Summary, generators: list[np.random.Generator]) -> Array:
+def around(summary: Summary, generators: Iterable[np.random.Generator]) -> Array:
     """Normal points with the means and standard deviations of a summary, (chains, d)."""
     mean, sd = summary["mean"], summary["sd"]
     quantiles = sorted((float(name[1:]), name) for name in summary.columns
