@@ -86,7 +86,7 @@ class Evaluator:
         Raises a Fault, or Spent once the search has used its share.
         """
         values = np.full(len(X), -np.inf)
-        rows = np.isfinite(X).all(axis=1).nonzero()[0]
+        rows = np.flatnonzero(np.isfinite(X).all(axis=1))
         if self.slow and len(rows) > 1:
             self.watch(self.n)
             rows = self.elsewhere(X, values, rows)

@@ -333,8 +333,9 @@ class Population:
         independent = (kind < self.independent).nonzero()[0]
         if self.mixture is not None and len(independent):
             y[independent] = self.mixture.draw(len(independent), rng)
-            log_ratio[independent] = (self.mixture.log_density(x[independent])
-                                      - self.mixture.log_density(y[independent]))
+            before, after = self.mixture.log_density(
+                np.concatenate([x[independent], y[independent]])).reshape(2, -1)
+            log_ratio[independent] = before - after
         walks = ((kind >= self.independent) & (kind < self.independent + WALKS)).nonzero()[0]
         lengths = exp(self.log_length[half][walks]) / math.sqrt(d)
         normals = rng.standard_normal((len(walks), d))
@@ -358,8 +359,9 @@ class Population:
         n, d, rng = len(x), self.d, self.rng
         length = exp(rng.uniform(*LENGTHS, n))
         direction = rng.standard_normal((n, d))
-        one = rng.random(n) < 0.5
-        direction[one] *= np.eye(d)[rng.integers(d, size=int(one.sum()))]
+        one = (rng.random(n) < 0.5).nonzero()[0]
+        if len(one):
+            direction[one] *= np.eye(d)[rng.integers(d, size=len(one))]
         return np.asarray(x + length[:, None] * self.scales * direction)
 
     def decide(
