@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import near, shown
-from fastkam.points.ahead import Ahead, Guess
 from fastkam.points.executor import TakesPoints, tasks_at_once
-from fastkam.points.pool import PointPool
-from fastkam.points.reply import Reply
-from fastkam.points.target import Lookup, of_function, returns_gradient, through
-from fastkam.points.workers import Workers
 from fastkam.run.files import check_path
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
+    from fastkam.points.ahead import Ahead
+    from fastkam.points.pool import PointPool
+    from fastkam.points.reply import Reply
+    from fastkam.points.target import Lookup
+    from fastkam.points.workers import Workers
     from fastkam.run.loop import Run
     from fastkam.run.shapes import Layout
     from fastkam.run.state import RunState
@@ -121,6 +121,10 @@ class Desk:
                                  "estimate")
             self.wanted = False
             return target
+        # most runs need no pool, and none of these modules
+        from fastkam.points.ahead import Ahead, Guess
+        from fastkam.points.target import of_function, returns_gradient, through
+
         if self.pool is None:
             self.layout = layout
             self.open(target, layout.numbered)
@@ -147,8 +151,9 @@ class Desk:
 
     def open(self, target: Target, names: list[str]) -> None:
         """Make the pool."""
-        # this loads modules for processes, which other runs do not need
+        # nor the modules for processes
         from fastkam.points.opening import make_pool
+        from fastkam.points.target import Lookup
 
         self.pool = make_pool(target, names, self.executor, self.evaluations, self.on_error)
         self.lookup = Lookup(self.pool)
