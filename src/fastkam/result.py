@@ -28,6 +28,7 @@ from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
 from fastkam.run.options import RunOptions
 from fastkam.run.resampled import after_generator, evenly, spread
+from fastkam.run.rules import StopRule
 from fastkam.run.same_target import (
     check_density_of,
     check_draws_of,
@@ -43,7 +44,6 @@ from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.samplers.importance import ImportanceWeighted
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.arguments import check_choice, check_number, near, shown
-from fastkam.run.rules import Evaluations, Limits, StopRule, Time
+from fastkam.run.rules import CURABLE, Evaluations, Limits, StopRule, Time
 
 if TYPE_CHECKING:
     from fastkam.run.loop import Run
@@ -30,9 +30,6 @@ MOST_PER_DRAW = 4.0  # effective draws for each draw, which antithetic chains ma
 LEAST_FOR_SIZE = 800
 LEAST_FOR_ERROR = 400  # effective draws, below which a Monte Carlo error is not known
 TAILS = ("bulk", "tail", "both")
-# kinds of findings that more draws may resolve; a run does not continue because of others
-CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "mcse_sd",
-           "improper"}
 
 
 @dataclass(frozen=True)

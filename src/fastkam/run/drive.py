@@ -12,12 +12,12 @@ from fastkam.diagnostics.look import Finding
 from fastkam.run.longer_warmup import with_longer_warmup
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
+from fastkam.run.rules import CURABLE, Evaluations, Limits
 from fastkam.run.state import NOWHERE
 from fastkam.run.stored import StoredTrace
 from fastkam.search.beyond import with_unvisited
 from fastkam.search.implied import disagrees, with_implied
 from fastkam.search.raw import with_density_seen
-from fastkam.stop import CURABLE, Evaluations, Limits
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target

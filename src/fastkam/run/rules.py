@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from fastkam.run.shapes import Layout
 
 
+# kinds of findings that more draws may resolve; a run does not continue because of others
+CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "mcse_sd",
+           "improper"}
+
+
 class Limits(NamedTuple):
     """Wall-clock time and number of evaluations after which a run certainly ends."""
 
@@ -89,8 +94,8 @@ class Evaluations(StopRule):
 
 
 # hours, minutes and seconds, each optional; possessive, so that long texts are refused quickly
-DURATION = re.compile(r"\s*+" + "".join(
-    rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in ("h", "min", "s")))
+DURATION = r"\s*+" + "".join(
+    rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in ("h", "min", "s"))
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class Time(StopRule):
     def __post_init__(self) -> None:
         limit = self.limit
         if isinstance(limit, str):
-            found = DURATION.fullmatch(limit)
+            found = re.fullmatch(DURATION, limit)
             if not found or not any(found.groups()):
                 raise ValueError('limit must be like "90s", "10min", "2h" or "11h50min", not '
                                  f"{shown(limit)}")

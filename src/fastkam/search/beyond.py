@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.scouting import place_beyond
 from fastkam.run.faults import after_run
+from fastkam.run.rules import Limits
 from fastkam.run.starts import search_generator
-from fastkam.stop import Limits
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target

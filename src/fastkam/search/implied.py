@@ -14,10 +14,10 @@ from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
 from fastkam.diagnostics.signs import is_apart
 from fastkam.run.faults import after_run
+from fastkam.run.rules import Limits
 from fastkam.run.starts import search_generator
 from fastkam.search.choice import spread_over
 from fastkam.search.evaluator import Evaluator
-from fastkam.stop import Limits
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target

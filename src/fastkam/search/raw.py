@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam.numerics.median import median
 from fastkam.run.faults import after_run
-from fastkam.stop import Limits
+from fastkam.run.rules import Limits
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target

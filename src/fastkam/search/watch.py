@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastkam.arguments import told
 from fastkam.errors import SamplingError
 from fastkam.progress import Progress
-from fastkam.stop import Limits
+from fastkam.run.rules import Limits
 
 if TYPE_CHECKING:
     from fastkam.run.options import RunOptions

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastkam._core.surrogate.learned import MOST_DIMENSIONS
 from fastkam.arguments import check_choice, check_integer, shown
-from fastkam.stop import Evaluations, StopRule
+from fastkam.run.rules import Evaluations, StopRule
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
