@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import threading
 import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -232,11 +232,12 @@ class Run:
                 if not group.reached(rows):
                     left.append(group)
 
-        with ThreadPoolExecutor(threads, thread_name_prefix="fastkam") as pool:
+        with concurrent.futures.ThreadPoolExecutor(
+                threads, thread_name_prefix="fastkam") as pool:
             try:
                 todo = {pool.submit(work) for _ in range(min(threads, len(waiting)))}
                 while todo:
-                    done, todo = wait(todo, timeout=WATCH_SECONDS)
+                    done, todo = concurrent.futures.wait(todo, timeout=WATCH_SECONDS)
                     for future in done:
                         future.result()
                     if between():

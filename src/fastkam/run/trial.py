@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +72,8 @@ class Trial:
                  each: float) -> bool:
         """Whether calls from several threads return the same values in less time."""
         begun = time.perf_counter()
-        with ThreadPoolExecutor(threads, thread_name_prefix="fastkam-try") as pool:
+        with concurrent.futures.ThreadPoolExecutor(
+                threads, thread_name_prefix="fastkam-try") as pool:
             futures = [pool.submit(density_at, group.target, x, None)
                        for group, (x, _) in zip(groups, points, strict=True)]
             problems = [future.exception() for future in futures]

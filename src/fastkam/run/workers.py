@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import secrets
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future
 from numbers import Integral
 from typing import Any
 
@@ -38,7 +39,8 @@ class Workers(Executor):
 
     def __init__(self, executor: Any, *, own: bool = False, anywhere: bool = True) -> None:
         self.executor, self.own, self.anywhere = executor, own, anywhere
-        self.local = type(executor) is ThreadPoolExecutor or getattr(executor, "local", False)
+        self.local = (type(executor) is concurrent.futures.ThreadPoolExecutor
+                      or getattr(executor, "local", False))
         self.number = number_of_workers(executor)
         self.run = secrets.token_hex(8)
         self.sendings: dict[int, tuple[Any, Sending]] = {}  # by addresses of the targets kept
