@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from fastkam.arguments import shown
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.run.consistent import check_run
-from fastkam.run.files import replacing
+from fastkam.run.files import place_of, replacing
 from fastkam.run.header import (
     OWN,
     SEED,
@@ -44,6 +43,9 @@ from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stores.store import Store, store_at
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
@@ -104,7 +106,7 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
 def described(trace: StoredTrace, path: str | os.PathLike[str]) -> dict[str, Any]:
     """Header of a file for a run with a store; no path where the file is in the store."""
     store = trace.store
-    inside = Path(os.path.realpath(path)) == store.state_path
+    inside = place_of(path) == store.state_path
     return {"path": "" if inside else str(store.path), "id": trace.identity,
             "section": trace.section, "revision": trace.revision}
 
@@ -119,6 +121,8 @@ def read(
     `sampler` and `schedule` replace those of the file, whose classes may then be unknown. If the
     run in a store has written another state meanwhile, whose rows are elsewhere, that is read.
     """
+    from pathlib import Path  # see place_of
+
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be that of a file, not {shown(path)}")
     path = Path(path)
@@ -349,6 +353,8 @@ def place_in(about: Any, store: Store | None) -> Place | None:
     if not isinstance(about["path"], str) or (store is None and not about["path"]):
         raise BadField("store.path", "is missing: give the folder that this file was in")
     if about["path"]:
+        from pathlib import Path
+
         store = store_at(Path(about["path"]))
         if store is None:
             raise ValueError(f"the draws of the run were in {about['path']!r}, where there is no "

@@ -10,10 +10,12 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fastkam.arguments import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 UNFINISHED = ".unfinished"
 MOST_NAME = 255 - len(".." + UNFINISHED) - 16  # bytes of a name that unfinished files keep
@@ -57,6 +59,8 @@ def may_be_result(file: Path) -> bool:
 
 def place_of(path: str | os.PathLike[str]) -> Path:
     """The file to which a path leads through symbolic links; it need not exist."""
+    from pathlib import Path  # which takes long to load, and runs without files do not need
+
     return Path(os.path.realpath(path))
 
 

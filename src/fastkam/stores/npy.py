@@ -7,13 +7,15 @@ import json
 import os
 from contextlib import suppress
 from math import prod
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.stores.store import Rows, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STATE, ABOUT = "state.npz", "store.json"
 PIECE = 2**24  # bytes of a file that are mapped at once if some rows are left out

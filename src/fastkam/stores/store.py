@@ -10,13 +10,15 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOCK = "lock"  # a file that the writing process holds locked
 Rows = slice | NDArray[np.int64]  # a slice with a positive step, or indices (n,)
@@ -56,6 +58,8 @@ class Store(ABC):
         KINDS.append(cls)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        from pathlib import Path  # which takes long to load, and runs without files do not need
+
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"store must be the path of a folder, not {shown(path)}")
         try:

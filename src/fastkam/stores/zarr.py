@@ -7,14 +7,16 @@ import json
 import os
 import threading
 from math import prod
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import check_integer, import_extra, shown
 from fastkam.stores.store import Rows, Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ADVICE = "pip install fastkam[zarr]; or give store= a path without .zarr, for a folder of .npy"
 LEVELS = {"zstd": 1, "gzip": 1, "lz4": 1}  # by default: quick rather than small
