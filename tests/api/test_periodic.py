@@ -22,6 +22,20 @@ def test_the_default_call_on_a_circle(kappa):
     assert abs(np.sin(result["angle"]).mean()) < 0.08
 
 
+@pytest.mark.parametrize("d", [1, 2])
+def test_the_default_call_on_circles_with_two_modes(d):
+    """Modes of unequal weight and width, in each of d angles: 30 % are in the narrow one."""
+    def f(angle):
+        return sum(np.logaddexp(np.log(0.3) + stats.vonmises.logpdf(angle - 3, 400),
+                                np.log(0.7) + stats.vonmises.logpdf(angle - 0.5, 20)))
+
+    result = fk.sample(f, seed=2, prior={"angle": (stats.uniform(-np.pi, 2 * np.pi), d)},
+                       transforms={"angle": "periodic"})
+    share = (np.cos(result["angle"] - 3) > 0.8).mean(axis=(0, 1))
+    assert np.abs(share - 0.3).max() < 0.08
+    assert result.verdict().status == "ok"
+
+
 @pytest.mark.parametrize("sampler", [
     "rwm", "am", "rbam", "gam", "ram", "arwm", "cholam", "kam", "dram", "autorwm", "pt", "jumps"])
 def test_periodic_and_reflected_coordinates(sampler):

@@ -29,6 +29,7 @@ from fastkam.samplers import (
     AutoStepRandomWalk,
     GlobalAdaptiveMetropolis,
     ModeJumping,
+    ParallelTempering,
     RandomWalk,
     RobustAdaptiveMetropolis,
     Sampler,
@@ -52,6 +53,7 @@ LEARNED_TUNE = 300  # warm-up steps of a sampler that starts with a shape learne
 NORMAL_TUNE, INDEPENDENT = 100, 0.7  # the same for one component; share of independent proposals
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
+FLAT = 1e-3  # smallest inverse temperature, at which periodic coordinates cross all barriers
 LONG_JUMPS = 25.0  # covariance of jumps, in units of that of the whole density
 
 
@@ -158,8 +160,12 @@ def choose(
                "walkers have found no spread" if found.mixture is None else
                "no mixture of normal components fits it")
         plain: Sampler = NUTS() if gradient else GlobalAdaptiveMetropolis()
-        if periodic and not gradient:  # states in several periods show no shape
-            plain = RobustAdaptiveMetropolis(windows=False)
+        walk = RobustAdaptiveMetropolis(windows=False)  # states in several periods show no shape
+        if periodic and found.components > 1:
+            why += f", and {found.components} components fit it"
+            plain = ParallelTempering(sampler=walk, reference="flat", min_beta=FLAT)
+        elif periodic and not gradient:
+            plain = walk
         return Choice(plain, f"{reason}, and {why}", found, PLAIN_TUNE)
     return around_mixture(found, reason, gradient)
 
