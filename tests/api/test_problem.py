@@ -46,9 +46,19 @@ def named_with_arguments(k, sigma, beta, shift, *, scale):
     return -0.5 * ((k - shift) ** 2 + (sigma - shift) ** 2 + ((beta - shift) ** 2).sum()) * scale
 
 
+def by_any_names(**parameters):
+    assert set(parameters) == {"k", "sigma", "beta"}
+    return by_name(**parameters)
+
+
+def by_some_names(k, **others):
+    return by_name(k, **others)
+
+
 FORMS = {
     "array": (value, {}), "named": (by_name, {}), "gradient": (gradient, {}),
     "named gradient": (by_name_with_gradient, {}),
+    "any names": (by_any_names, {}), "some names": (by_some_names, {}),
     "vectorized": (lambda X: -0.5 * ((X - 0.5) ** 2).sum(axis=1), {"vectorized": True}),
     "named, vectorized": (rows_by_name, {"vectorized": True}),
     "args": (with_arguments, {"args": (0.5,)}),

@@ -105,7 +105,8 @@ def takes_names(
     """Decide whether a function is called by names if the user has not said so.
 
     It is if each parameter of the problem is an argument of the function, and `args` and `kwargs`
-    supply all others that it requires. A function of one argument "x" takes the array.
+    supply all others that it requires. A function of one argument "x" takes the array. One with
+    ``**names`` takes all of them, if it requires no others.
 
     TypeError if the function can take neither the array nor the problem's parameters.
     """
@@ -117,6 +118,12 @@ def takes_names(
         return False
     usable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     own = {name for name, p in signature.parameters.items() if p.kind in usable}
+    free = [name for name, p in signature.parameters.items() if p.kind in usable
+            and p.default is inspect.Parameter.empty and name not in kwargs]
+    kinds = {p.kind for p in signature.parameters.values()}
+    if (inspect.Parameter.VAR_KEYWORD in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds
+            and set(free[len(args):]) <= set(shapes)):
+        own |= set(shapes)
     rest = others(getattr(f, "py_func", f), shapes, kwargs)
     required = [name for name in rest[len(args):]
                 if signature.parameters[name].default is inspect.Parameter.empty]
@@ -125,8 +132,6 @@ def takes_names(
             raise TypeError(f"{getattr(f, '__name__', f)!s} takes {required[0]!r}, which is no "
                             "parameter: give it a prior, or a value in kwargs= or args=")
         return True
-    free = [name for name, p in signature.parameters.items() if p.kind in usable
-            and p.default is inspect.Parameter.empty and name not in kwargs]
     alone = len(free) - len(args) == 1 and free[0] in shapes and free[0] != "x"
     if alone or len(free) - len(args) > 1:
         missing = [name for name in shapes if name not in own]
