@@ -80,26 +80,3 @@ def test_a_function_that_fails_at_times_is_not_reported():
     result = fk.sample(flaky, [0.1, 0.1], draws=1000, seed=3, progress=False, on_error="reject",
                        diagnose=False)
     assert "random" not in [one.kind for one in result.warnings]
-
-
-@pytest.mark.parametrize("kwargs", [{}, {"sampler": "ram", "draws": 100},
-                                    {"prior": {"x": (stats.norm(), 2)}}],
-                         ids=["default", "named sampler", "prior"])
-def test_a_vectorized_function_that_mixes_its_points_is_refused(kwargs):
-    """The sum over all points, as without axis=1, is a mistake; it is none for one point."""
-    def mixed(x):
-        return np.full(len(x), -0.5 * (x * x).sum())
-
-    x0 = [] if "prior" in kwargs else [[0.5, 0.5]]
-    with pytest.raises(ValueError, match=r"each depend on one row alone.*sum over axis=1"):
-        fk.sample(mixed, *x0, vectorized=True, seed=1, progress=False, **kwargs)
-
-
-def test_points_without_a_density_are_not_mixed():
-    """The second of the two points that are compared is outside the support."""
-    def half(X):
-        return np.where(X[:, 0] <= 0, -0.5 * (X * X).sum(axis=1), -np.inf)
-
-    result = fk.sample(half, [0.0, 0.5], vectorized=True, sampler="ram", draws=1000, seed=1,
-                       progress=False)
-    assert (result.draws[..., 0] <= 0).all()

@@ -26,7 +26,7 @@ from fastkam.search.population import (
     Window,
 )
 from fastkam.search.raw import returns_density
-from fastkam.search.repeated import check_rows, differences
+from fastkam.search.repeated import differences
 from fastkam.search.scales import find_scales, first_with_density
 from fastkam.search.slabs import followed
 from fastkam.search.tails import rising, tail_indices
@@ -85,7 +85,7 @@ class Searcher:
         spread: Callable[[Array, Array | None, Callable[[], None]], Any] | None = None,
         watch: Watch | None = None,
     ) -> None:
-        self.target, self.evaluate = target, Evaluator(target, rng, watch)
+        self.evaluate = Evaluator(target, rng, watch)
         self.evaluate.spread = spread
         self.points, self.rng, self.known = points, rng, known or Known()
         self.d = points.shape[1]
@@ -107,8 +107,6 @@ class Searcher:
         """Find a point whose density is not 0, and the scales there."""
         self.origin, self.level = first_with_density(self.evaluate, self.points, self.rng)
         self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
-        if self.target.batched and not self.target.is_estimate:
-            check_rows(self.evaluate, self.origin + np.outer([0, 1], self.scales))
         self.start, self.extent = self.origin, self.scales
         self.say(f"scales {self.scales.min():.2g} to {self.scales.max():.2g}")
         if self.flat.any():
