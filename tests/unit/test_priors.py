@@ -40,6 +40,10 @@ MULTIVARIATE = {
     "matrix_normal": stats.matrix_normal(np.ones((2, 2)), [[2, 1], [1, 2]], [[1, 0], [0, 3]])}
 
 
+QUICK = {"draws": 10, "tune": 50, "sampler": "am", "search": False, "diagnose": False, "seed": 1,
+         "progress": False}
+
+
 def flat(x):
     return 0.0
 
@@ -161,6 +165,20 @@ def test_multivariate(name):
     loc = distribution.rvs(size=2000, random_state=8).reshape(2000, -1)
     for j in range(loc.shape[1]):
         assert stats.ks_2samp(draws[:, 1, j], loc[:, j]).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("distribution", [stats.rdist(0.9), stats.gamma(0.3), stats.dgamma(0.5)])
+def test_a_point_at_a_pole_has_probability_zero(distribution):
+    """There the log prior is infinite, and the target is -inf, so that no chain can be there."""
+    made = problem(distribution, transforms=False)
+    pole = [1.0 if made.priors["k"].high[0] == 1 else 0.0]
+    assert made.log_prior(pole) == np.inf
+    assert made.logp(pole) == made.logp_grad(pole)[0] == made.log_prior_z(pole) == -np.inf
+
+
+def test_a_pole_beyond_the_rounding_of_x_ends_no_run():
+    result = fk.sample(flat, prior={"k": stats.rdist(0.9)}, **QUICK | {"draws": 5000, "chains": 2})
+    assert abs(result["k"].std() - stats.rdist(0.9).std()) < 0.1
 
 
 def test_dirichlet():

@@ -2,7 +2,9 @@
 
     logp(z) = likelihood(x(z)) + log prior(x(z)) + log |dx/dz|
 
-If the prior is 0, or x is beyond hard bounds, the density is 0 and the likelihood is not called.
+If the prior is 0, or x is beyond hard bounds, the density is 0 and the likelihood is not called. So
+it is where the prior is infinite: at a pole, which has probability 0, or at a point that rounding
+has moved there.
 The density is an estimate if the likelihood is.
 """
 from libc.math cimport INFINITY
@@ -140,8 +142,10 @@ cdef class ProblemTarget(Target):
             if rc < 0:
                 self.complain(rc, z[i])
             out[i] = p.base
-        return self.with_python(self.space.constrain(Z)[0] if self.prior.needs_gil else None,
-                                np.asarray(out))
+        values = self.with_python(self.space.constrain(Z)[0] if self.prior.needs_gil else None,
+                                  np.asarray(out))
+        values[values == INFINITY] = -INFINITY
+        return values
 
     def with_python(self, X, values):
         """Return values (k,), with the log densities of distributions in Python added."""
@@ -212,6 +216,8 @@ cdef int place(Parts *self, const double *z, Point *p, bint gradient,
     if rc == 0:
         rc = evaluate(self.prior, p.x, p.below, p.above, &p.base,
                       p.dx if gradient else NULL, p.dbelow, p.dabove, compiled)
+    if p.base == INFINITY:
+        p.base = -INFINITY
     return rc
 
 
