@@ -167,6 +167,33 @@ def test_multivariate(name):
         assert stats.ks_2samp(draws[:, 1, j], loc[:, j]).pvalue > 1e-5
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1e9])
+def test_differences_have_steps_of_the_scale_of_the_prior(scale):
+    """The slopes are those of the exact log density, near the middle, far out and far from 0."""
+    made = problem(stats.gennorm(1.3, scale=scale))
+    for y in (1.0, -7.0, 300.0):
+        slope = made.logp_grad([y * scale])[1] * scale
+        np.testing.assert_allclose(slope, -np.sign(y) * 1.3 * abs(y) ** 0.3, rtol=1e-8)
+    moved = problem(stats.gennorm(1.3, loc=1e6 * scale, scale=scale))
+    np.testing.assert_allclose(moved.logp_grad([(1e6 + 1) * scale])[1] * scale, -1.3, rtol=1e-6)
+    matrix = problem(stats.matrix_normal(np.zeros((2, 2)), scale**2 * np.eye(2)))
+    x = np.array([1.0, -2.0, 0.5, 3.0])
+    if scale > 1e-100:  # scipy's own factor of the covariance vanishes
+        np.testing.assert_allclose(matrix.logp_grad(x * scale)[1] * scale, -x, rtol=1e-6)
+
+
+def test_a_density_and_draws_suffice_for_differences():
+    """An object of a user without quantiles: its scale is taken to be 1."""
+    class Own:
+        def logpdf(self, x):
+            return -np.abs(x) ** 1.5
+
+        def support(self):
+            return -np.inf, np.inf
+
+    np.testing.assert_allclose(problem(Own()).logp_grad([4.0])[1], -3.0, rtol=1e-8)
+
+
 @pytest.mark.parametrize("distribution", [stats.rdist(0.9), stats.gamma(0.3), stats.dgamma(0.5)])
 def test_a_point_at_a_pole_has_probability_zero(distribution):
     """There the log prior is infinite, and the target is -inf, so that no chain can be there."""
