@@ -167,6 +167,22 @@ def test_multivariate(name):
         assert stats.ks_2samp(draws[:, 1, j], loc[:, j]).pvalue > 1e-5
 
 
+@pytest.mark.skipif(not hasattr(stats, "matrix_t"), reason="scipy before 1.17")
+@pytest.mark.parametrize("shape", [(2, 3), (1, 2)])
+def test_matrix_t(shape):
+    """The density and the draws are scipy's."""
+    distribution = stats.matrix_t(
+        np.ones(shape), np.eye(shape[0]), 2 * np.eye(shape[1]), df=5)
+    made = problem(distribution)
+    assert made.shapes == {"k": shape}
+    z = made.sample_prior(2000, 7)
+    np.testing.assert_allclose(
+        made.log_prior(z[:5]), [distribution.logpdf(one.reshape(shape)) for one in z[:5]])
+    same = distribution.rvs(size=2000, random_state=8).reshape(2000, -1)
+    assert stats.ks_2samp(z[:, 0], same[:, 0]).pvalue > 1e-4
+    assert fk.sample(distribution, **QUICK).draws.shape == (4, 10, z.shape[1])
+
+
 @pytest.mark.parametrize("scale", [1e-150, 1e-6, 1e9])
 def test_differences_have_steps_of_the_scale_of_the_prior(scale):
     """The slopes are those of the exact log density, near the middle, far out and far from 0."""

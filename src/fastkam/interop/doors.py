@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-OF_SCIPY = {"rv_frozen", "multi_rv_frozen", "UnivariateDistribution"}
+OF_SCIPY = {"rv_frozen", "multi_rv_frozen", "matrix_t_frozen", "UnivariateDistribution"}
 
 
 def opened(target: Any) -> Any:

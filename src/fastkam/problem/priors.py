@@ -25,6 +25,7 @@ Row = tuple[str, int, float, float, float, float, float, Any, Any, Any]
 
 NORMAL_DEGREES = 1e30  # of freedom, from which on a t distribution is a normal one
 CIRCULAR = {"vonmises", "wrapcauchy"}  # scipy takes remainders after it has scaled their draws
+MATRICES = {"matrix_normal", "matrix_t"}  # of any shape, such as (1, 3)
 SPHERES = {  # distributions that have no density on an open set, and no transform here
     "wishart": "positive definite matrices", "invwishart": "positive definite matrices",
     "normal_inverse_gamma": "pairs", "vonmises_fisher": "unit vectors",
@@ -147,7 +148,7 @@ def check_distribution(name: str, value: Any) -> None:
 
 
 def is_multivariate(value: Any) -> bool:
-    return isinstance(value, stats._multivariate.multi_rv_frozen)
+    return isinstance(getattr(value, "_dist", None), stats._multivariate.multi_rv_generic)
 
 
 def kind_of(value: Any) -> str:
@@ -287,7 +288,7 @@ def multivariate_prior(name: str, value: Any, lead: tuple[int, ...]) -> Paramete
             transform, low, high, logs = "simplex", 0.0, 1.0, 0
         else:
             one = value.rvs(random_state=0)
-            block = np.shape(one if kind == "matrix_normal" else np.squeeze(one))
+            block = np.shape(one if kind in MATRICES else np.squeeze(one))
             row = ("python", prod(block), 0.0, 1.0, 0.0, 0.0, 0.0, None, None,
                    Multivariate(value, block))
     except np.linalg.LinAlgError:
