@@ -224,6 +224,19 @@ def test_a_pole_beyond_the_rounding_of_x_ends_no_run():
     assert abs(result["k"].std() - stats.rdist(0.9).std()) < 0.1
 
 
+def test_a_loguniform_prior_over_hundreds_of_decades():
+    """Its constant, and the points, whose shares of the interval are below the smallest numbers."""
+    distribution = stats.loguniform(1e-200, 1e150)
+    made = problem(distribution)
+    x = np.array([[2e-200], [1e-180], [1e-100], [1.0], [1e149]])
+    expected = -np.log(x[:, 0]) - np.log(350 * np.log(10))
+    np.testing.assert_allclose(made.log_prior(x), expected, rtol=1e-12)
+    z = made.unconstrain(x)
+    np.testing.assert_allclose(made.constrain(z), x, rtol=1e-10)
+    slopes = [made.logp_grad(one)[1][0] for one in z]
+    np.testing.assert_allclose(slopes, [0.5, 0, 0, 0, -0.1], atol=1e-9)
+
+
 def test_dirichlet():
     alpha = np.array([0.5, 1.0, 3.0])
     made = problem(stats.dirichlet(alpha))

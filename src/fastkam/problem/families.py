@@ -84,7 +84,7 @@ def logistic(loc: Array, scale: Array) -> Entry:
 
 
 def loguniform(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
-    return "loguniform", 0.0, 0.0, -log(log(b / a)) - log(scale), scale
+    return "loguniform", 0.0, 0.0, -log(log(b) - log(a)) - log(scale), scale
 
 
 def weibull_min(c: Array, loc: Array, scale: Array) -> Entry:

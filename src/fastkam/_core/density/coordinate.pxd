@@ -11,6 +11,9 @@ cdef enum:                  # which log distances to the bounds a prior reads
     BELOW = 1
     ABOVE = 2
 
+cdef enum:
+    FAR_OUT = 690           # |z| from which on exp(-|z|) loses digits, or is 0
+
 cdef struct Segment:        # the transform of coordinates that are alike, or of one vector
     int kind
     int inner               # kind of the elements of an ordered vector
@@ -83,7 +86,7 @@ cdef inline void distances(const Segment *s, double x, double *below, double *ab
 cdef inline int forward(int kind, const Segment *s, double z, double *x, double *below,
                         double *above, double *log_jacobian) noexcept nogil:
     """Compute x and its log distances, and add log |dx/dz|; return OUTSIDE beyond the bounds."""
-    cdef double e, p, q, log_p, log_q
+    cdef double e, p, q, w, log_p, log_q
     if kind == IDENTITY:
         x[0] = z
         if not s.low <= z <= s.high:
@@ -103,11 +106,12 @@ cdef inline int forward(int kind, const Segment *s, double z, double *x, double 
         q = e * p                               # the smaller of s and 1 - s
         log_p = -log1p(e)
         log_q = log_p - fabs(z)
+        w = s.width * q if fabs(z) < FAR_OUT else exp(s.log_width - fabs(z))
         if z >= 0:
-            x[0] = s.high - s.width * q
+            x[0] = s.high - w
             below[0], above[0] = s.log_width + log_p, s.log_width + log_q
         else:
-            x[0] = s.low + s.width * q
+            x[0] = s.low + w
             below[0], above[0] = s.log_width + log_q, s.log_width + log_p
         x[0] = within(x[0], s.low, s.high)
         log_jacobian[0] += s.log_width + log_p + log_q
@@ -131,7 +135,7 @@ cdef inline double near_slope(const Segment *s, double x, double dx, double dbel
 cdef inline double backward(int kind, const Segment *s, double z, double x, double dx,
                             double dbelow, double dabove) noexcept nogil:
     """Return d/dz of f(x, below, above) + log |dx/dz|."""
-    cdef double e, p, q
+    cdef double e, p, q, w
     if kind == IDENTITY:
         return near_slope(s, x, dx, dbelow, dabove)
     if kind == LOG:
@@ -144,7 +148,8 @@ cdef inline double backward(int kind, const Segment *s, double z, double x, doub
         q = e * p
         if z < 0:
             p, q = q, p                         # s and 1 - s
-        return dx * s.width * p * q + dbelow * q - dabove * p + q - p
+        w = dx * s.width * p * q if fabs(z) < FAR_OUT else dx * exp(s.log_width - fabs(z))
+        return w + dbelow * q - dabove * p + q - p
     e = 1.0
     if kind == REFLECT:
         folded(s, z, &e)
