@@ -171,8 +171,9 @@ def lkj_prior(value: LKJ, lead: tuple[int, ...]) -> ParameterPrior:
 def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> ParameterPrior:
     """Independent elements, with the shape of the distribution's parameters or the given one."""
     try:
-        own = np.shape(value.logpdf(np.float64(0.0)))
-        low, high = value.support()
+        with np.errstate(all="ignore"):
+            own = np.shape(value.logpdf(np.float64(0.0)))
+            low, high = value.support()
     except Exception as error:
         raise TypeError(f"prior[{name!r}] = {shown(value)} has no log density and support: "
                         f"{error}") from error
@@ -184,18 +185,27 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
     if not fits:
         raise ValueError(f"prior[{name!r}] has parameters of shape {own}, which do not fit the "
                          f"shape {shape}")
+    dist = getattr(value, "dist", None)
+    if isinstance(dist, stats.rv_continuous):
+        parameters, loc, scale = dist._parse_args(*value.args, **value.kwds)
+        if np.isinf(loc).any() or np.isinf(scale).any():
+            raise ValueError(f"prior[{name!r}] must have a finite loc and scale, not {shown(loc)} "
+                             f"and {shown(scale)}")
     low, high = (np.array(np.broadcast_to(v, shape), dtype=float).reshape(-1) for v in (low, high))
     if not (low < high).all():
         i = int(np.argmin(low < high))
         raise ValueError(f"prior[{name!r}] has parameters that are not valid, such as a scale that "
                          f"is not positive: its support is ({low[i]}, {high[i]})")
-    if isinstance(getattr(value, "dist", None), type(stats.t)):
-        df, loc, scale = value.dist._parse_args(*value.args, **value.kwds)
-        if np.isinf(df[0]).all():  # scipy cannot draw from it
+    if isinstance(dist, type(stats.t)):
+        df = parameters[0]
+        if np.isinf(df).all():  # scipy cannot draw from it
             value = stats.norm(loc, scale)
-        elif np.isinf(df[0]).any():  # these are no different from NORMAL_DEGREES
-            value = stats.t(np.minimum(df[0], NORMAL_DEGREES), loc, scale)
+        elif np.isinf(df).any():  # these are no different from NORMAL_DEGREES
+            value = stats.t(np.minimum(df, NORMAL_DEGREES), loc, scale)
     entry = compiled(value, shape)
+    if entry is not None and not np.isfinite(entry[0][3]).all():
+        raise ValueError(f"prior[{name!r}] has no finite log density: its parameters must be "
+                         "finite, and not so large that it overflows")
     transform = None
     if entry is not None and entry[0][0] == "vonmises":
         loc, scale = entry[1], entry[2]
@@ -236,7 +246,8 @@ def compiled(
                          for v in (*args, loc, scale))
     if family is FAMILIES[type(stats.t)] and 0 < np.isinf(args[0]).sum() < len(loc):
         return None
-    entry = family(*args, loc, scale)
+    with np.errstate(all="ignore"):
+        entry = family(*args, loc, scale)
     return entry, loc, entry[4]
 
 
@@ -299,6 +310,8 @@ def multivariate_prior(name: str, value: Any, lead: tuple[int, ...]) -> Paramete
     def draw(m: int, rng: Any) -> NDArray[np.float64]:
         return rvs(m * k, rng).reshape(m, n)
 
+    if not np.isfinite(draw(1, np.random.default_rng(0))).all():
+        raise ValueError(f"prior[{name!r}] has draws that are not finite: its parameters must be")
     return ParameterPrior(
         (*lead, *block), np.full(n, low), np.full(n, high), np.full(n, logs, np.int64), [row] * k,
         transform, draw=draw)
