@@ -252,8 +252,16 @@ def test_starts_from_the_prior():
     assert (run(half, prior=PRIOR, chains=6, tune=0, draws=1).state.x0[:, 2] > 0).all()
     with pytest.raises(ValueError, match="not finite at any of 100 draws from the prior: give x0"):
         run(lambda x: -np.inf, prior=PRIOR)
+    with pytest.raises(ValueError, match="is NaN at all of 100 draws from the prior: find what"):
+        run(lambda x: np.nan, prior=PRIOR)
     with pytest.raises(fk.SamplingError, match="the target raised ZeroDivisionError"):
         run(lambda x: 1 / 0, prior=PRIOR)
+
+
+@pytest.mark.parametrize("options", [{}, {"sampler": "am", "search": False}])
+def test_a_log_density_of_infinity_at_a_start_from_the_prior(options):
+    with pytest.raises(fk.SamplingError, match=r"is \+inf, .*is its sign wrong"):
+        fk.sample(lambda x: np.inf, prior=PRIOR, seed=1, progress=False, **options)
 
 
 def test_start_and_chains_have_different_streams():

@@ -18,7 +18,7 @@ from fastkam.density.target import Target
 from fastkam.problem.call import Derived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
-from fastkam.problem.starts import TRIES, Evaluate, first_points, one_by_one
+from fastkam.problem.starts import Evaluate, first_points, none_finite, one_by_one
 from fastkam.problem.transforms import Row, Transform
 
 Array = NDArray[np.float64]
@@ -103,14 +103,14 @@ class Model(Described):
         self, chains: int, seed: np.random.SeedSequence, evaluate: Evaluate | None, at_once: bool
     ) -> Array:
         """Points of the model where the density is finite, (chains, dim)."""
-        points, bad = first_points(
+        points, tried = first_points(
             self.start_point, evaluate or partial(one_by_one, self.target()), 0, chains, seed,
             at_once=at_once, passed=ArithmeticError)
-        if not bad:
+        if not tried:
             return points
-        why = "".join(f" (the last: {one})" for one in bad[:1] if isinstance(one, Exception))
-        raise ValueError(f"the log density of {self!r} is not finite at any of {TRIES} points "
-                         f"drawn for a start{why}: give x0, where the chains start")
+        why = "".join(f" (the last: {one})" for one in tried[-1:] if isinstance(one, Exception))
+        raise ValueError(f"the log density of {self!r} "
+                         f"{none_finite(tried, f'points drawn for a start{why}')}")
 
     def beside(self, surrogate: Any) -> Target:
         """The target of another model of the same parameters, which stands in for this one."""

@@ -23,7 +23,7 @@ from fastkam.problem.call import Call, Derived, takes_names
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
 from fastkam.problem.parameters import from_bounds, from_prior
-from fastkam.problem.starts import TRIES, Evaluate, first_points, one_by_one
+from fastkam.problem.starts import Evaluate, first_points, none_finite, one_by_one
 from fastkam.problem.transforms import check_transforms, rows_of
 from fastkam.run.shapes import check_layout, check_mapping, check_names
 
@@ -341,14 +341,12 @@ class Problem(Described):
             z = self.coordinates.unconstrain(x, "x0")
             return np.array(np.broadcast_to(z, (chains, self.dim)))
         target = self.target()
-        points, bad = first_points(
+        points, tried = first_points(
             self.drawn_start, evaluate or partial(one_by_one, target),
             target.n_aux if target.is_estimate else 0, chains, seed, at_once=at_once)
-        if bad:
-            raise ValueError(
-                f"the log density is not finite at any of {TRIES} "
-                f"{'draws from the prior' if self.has_prior else 'points within bounds'}: give x0, "
-                "where the chains start")
+        if tried:
+            where = "draws from the prior" if self.has_prior else "points within bounds"
+            raise ValueError(f"the log density {none_finite(tried, where)}")
         return points
 
     def drawn_start(self, rng: np.random.Generator) -> Array:

@@ -24,8 +24,8 @@ def first_points(
 ) -> tuple[Array, list[float | Exception]]:
     """Draw a point for each chain, up to 100 times until the chain may start there.
 
-    It may where the density is finite, or the function has failed, which the run reports; but not
-    after an error of the kind `passed`.
+    It may where the density is finite, or the function has failed or returned +inf, which the run
+    reports; but not after an error of the kind `passed`.
 
     Parameters
     ----------
@@ -46,31 +46,42 @@ def first_points(
     Returns
     -------
     points : ndarray, shape (chains, d)
-    last : list
-        Empty; or, if some chain may start at none of its draws, the outcomes at the last.
+    tried : list
+        Empty; or, if some chain may start at none of its draws, the outcomes at these.
     """
     streams = [np.random.default_rng(np.random.SeedSequence(
         seed.entropy, spawn_key=(*seed.spawn_key, START, k), pool_size=seed.pool_size))
         for k in range(chains)]
-    points, last = [np.empty(0)] * chains, []
+    points = [np.empty(0)] * chains
 
     def is_bad(one: float | Exception) -> bool:
-        return isinstance(one, passed) if isinstance(one, Exception) else not np.isfinite(one)
+        return isinstance(one, passed) if isinstance(one, Exception) else not one > -np.inf
 
     for left in [list(range(chains))] if at_once else [[k] for k in range(chains)]:
+        tried: dict[int, list[float | Exception]] = {k: [] for k in left}
         for _ in range(TRIES):
             noise = []
             for k in left:
                 points[k] = draw(streams[k])
                 noise.append(streams[k].standard_normal(n_aux))
-            found = list(evaluate(np.array([points[k] for k in left]), noise))
-            last = [one for one in found if is_bad(one)]
-            left = [k for k, one in zip(left, found, strict=False) if is_bad(one)]
+            found = evaluate(np.array([points[k] for k in left]), noise)
+            bad = {k: one for k, one in zip(left, found, strict=False) if is_bad(one)}
+            for k, one in bad.items():
+                tried[k].append(one)
+            left = list(bad)
             if not left:
                 break
         if left:
-            break
-    return np.empty((0, 0)) if last else np.array(points), last
+            return np.empty((0, 0)), tried[left[0]]
+    return np.array(points), []
+
+
+def none_finite(tried: list[float | Exception], where: str) -> str:
+    """Say that the log density is finite at none of the points that were tried for a start."""
+    if all(not isinstance(one, Exception) and np.isnan(one) for one in tried):
+        return (f"is NaN at all of {len(tried)} {where}: find what makes it NaN, and return -inf "
+                "where x is impossible")
+    return f"is not finite at any of {len(tried)} {where}: give x0, where the chains start"
 
 
 def one_by_one(target: Target, Z: Array, noise: list[Array]) -> Iterator[float | Exception]:
