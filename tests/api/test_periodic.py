@@ -73,6 +73,14 @@ def test_a_flat_circle(sampler):
     assert abs(result["a"].std() - 1) < 0.15
 
 
+@pytest.mark.parametrize("transform", ["periodic", "reflect"])
+def test_a_constant_between_two_bounds_is_a_density(transform):
+    result = fk.sample(lambda angle: 0.0, bounds={"angle": (-np.pi, np.pi)}, seed=1,
+                       transforms={"angle": transform}, progress=False)
+    assert result.verdict().status == "ok"
+    assert abs(result["angle"].std() - np.pi / np.sqrt(3)) < 0.1
+
+
 def test_a_prior_on_a_circle_is_normalized():
     problem = fk.Problem(lambda x: 0.0, prior={"a": stats.vonmises(2.0, 1.0)})
     z = np.linspace(-80, 80, 200_001)

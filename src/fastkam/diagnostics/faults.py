@@ -101,10 +101,16 @@ def odd(look: Look) -> Iterator[Finding]:
 
 
 def constant(look: Look) -> Finding | None:
-    """Return a finding if the log density is constant and nowhere -inf."""
-    lp = look.lp
+    """Return a finding if the log density is constant and nowhere -inf.
+
+    Between bounds of all coordinates, as on a circle, a constant is a density.
+    """
+    lp, coordinates = look.lp, look.state.coordinates
     moved = (look.x != look.x[:1, :1]).any()
     if lp is None or not moved or np.ptp(lp) > 0 or look.rejected.any():
+        return None
+    if coordinates is not None and all(
+            np.isfinite([low, high]).all() for *_, low, high, _ in coordinates.rows):
         return None
     return Finding(
         "constant", f"The log density is {lp.flat[0]:g} at every draw, and no point was outside "
