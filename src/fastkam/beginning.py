@@ -16,6 +16,7 @@ from fastkam.density.gradient import check_start
 from fastkam.interop.differentiable import drawn
 from fastkam.interop.doors import opened
 from fastkam.problem.starts import Outcomes, one_by_one
+from fastkam.run.drawn_starts import by_labels
 from fastkam.run.drive import BUDGET, FIRST_ROWS
 from fastkam.run.loop import Outcome
 from fastkam.run.records import Fields, check_derived
@@ -82,6 +83,8 @@ class Call:
         The outcome of learning a surrogate.
     wrong_gradient : str
         How the gradient at the start disagrees with the density, or "".
+    labels : list of str
+        The labels of what `x0` was drawn from, if it has any.
     free_tune : bool
         Whether warm-up has the default length, and the sampler begins with no shape.
 
@@ -90,6 +93,7 @@ class Call:
 
     target: Any
     x0: Any
+    labels: list[str]
     problem: Any
     options: RunOptions
     stop: StopRule | None
@@ -155,8 +159,11 @@ class Call:
             x0 = drawn(self.target, chains, seed) if self.x0 is None else self.x0
             self.points = starting_points(x0, chains)
             self.layout = check_layout(**self.common, d=self.points.shape[1])
+            self.points = by_labels(self.points, self.labels, self.layout.labels)
         else:
             self.target, self.layout = problem.target(), problem.layout
+            if self.labels:
+                self.x0 = by_labels(self.x0, self.labels, self.layout.labels)
             self.points = (self.drawn_points() if self.x0 is None
                            else problem.start(self.x0, chains, seed))
             derived = check_derived(self.target, self.points[:1], self.layout.shapes)

@@ -18,7 +18,7 @@ from fastkam.points.desk import Desk
 from fastkam.problem.given import as_problem, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
-from fastkam.run.drawn_starts import check_order, drawn_starts
+from fastkam.run.drawn_starts import check_order, drawn_starts, labels_of
 from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
@@ -98,8 +98,8 @@ def sample(
         density is not finite there, nearby points are tried. Without `x0` the search begins at
         draws from `prior`, at points within `bounds`, or at points of the model. Starts are drawn
         from a function of a numpy Generator that returns one, from a frozen distribution of
-        scipy.stats, or from an earlier run: its `Result`, draws (chains, n, d), or summary. The
-        result of a scipy optimizer gives its x.
+        scipy.stats, or from an earlier run: its `Result` or summary, whose parameters are found by
+        name, or draws (chains, n, d). The result of a scipy optimizer gives its x.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), a sampler with its parameters, or "auto":
         the search chooses a sampler that suits the density (see `choose_sampler`) and logs it.
@@ -287,15 +287,15 @@ def sample(
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
     common = {"names": names, "shapes": shapes, "dims": dims, "coords": coords}
     check_order(target, x0)
-    x0 = start_by_name(drawn_starts(x0, chains, seed))
+    labels, x0 = labels_of(x0), start_by_name(drawn_starts(x0, chains, seed))
     problem = as_problem(
         target, x0, vectorized=vectorized,
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
              "kwargs": kwargs, "derived": derived}, common=common)
     call = Call(
-        target=target, x0=x0, problem=problem, options=options, stop=stop, sampler=sampler,
-        rows=rows, enough=draws is None and thin is None, tune=tune, chains=chains, seed=seed,
-        schedule=as_schedule(schedule), share=share, vectorized=vectorized, thin=thin,
+        target=target, x0=x0, labels=labels, problem=problem, options=options, stop=stop,
+        sampler=sampler, rows=rows, enough=draws is None and thin is None, tune=tune, chains=chains,
+        seed=seed, schedule=as_schedule(schedule), share=share, vectorized=vectorized, thin=thin,
         search=search, common=common, keep_warmup=keep_warmup, keep_stats=keep_stats,
         check_gradient=check_gradient, surrogate=None if learning else surrogate,
         learning=learning, budget=budget, surrogate_steps=surrogate_steps,

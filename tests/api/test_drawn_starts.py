@@ -1,5 +1,7 @@
 """Starts drawn by a function, from a distribution, an earlier run, or within bounds."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -102,6 +104,44 @@ def test_an_earlier_run_with_a_prior():
         assert (x[:, 1] > 0).all()
 
 
+@pytest.fixture(scope="module")
+def of_names():
+    """A run of 100 < a < 101 and -2 < b[0] < -1 < 1 < b[1] < 2."""
+    return fk.sample(
+        lambda a, b: 0.0, bounds={"a": (100, 101), "b": ([-2, 1], [-1, 2])}, draws=50, seed=1,
+        sampler="am", progress=False, diagnose=False)
+
+
+@pytest.mark.parametrize("what", ["result", "summary"])
+def test_an_earlier_run_with_names_in_another_order(of_names, what):
+    x0 = of_names if what == "result" else of_names.summary()
+    inside = {"b": ([-2, 1], [-1, 2]), "a": (100, 101)}
+    x = starts(lambda a, b: 0.0, x0, bounds=inside)
+    assert ((x > [-2, 1, 100]) & (x < [-1, 2, 101])).all()
+    x = starts(normal, x0, names=["b", "a"], shapes={"b": 2})
+    assert ((x > [-2, 1, 100]) & (x < [-1, 2, 101])).all()
+    choice = fk.choose_sampler(fk.Problem(lambda a, b: 0.0, bounds=inside), x0, seed=1)
+    assert choice.search.evaluations > 0
+
+
+@pytest.mark.parametrize("what", ["result", "summary"])
+def test_an_earlier_run_of_other_names(of_names, what):
+    """Other names are refused; draws, or a vector without a name, are taken in their order."""
+    x0 = of_names if what == "result" else of_names.summary()
+    with pytest.raises(ValueError, match=r"x0 must have the parameters \['a', 'c', 'd'\], and is "
+                                         r"of a run with \['a', 'b\[0\]', 'b\[1\]'\]"):
+        starts(normal, x0, names=["a", "c", "d"])
+    for f, given, names in ((normal, of_names.draws, ["a", "c", "d"]), (normal, x0, None)):
+        x = starts(f, given, names=names)
+        assert ((x > [100, -2, 1]) & (x < [101, -1, 2])).all()
+    labeled = {"dims": {"b": "side"}, "coords": {"side": ["left", "right"]}}
+    assert (starts(normal, x0, names=["a", "b"], shapes={"b": 2}, **labeled)[:, 0] > 100).all()
+
+
+def test_a_run_without_names_starts_one_with_names(earlier):
+    assert starts(normal, earlier, names=["a", "b"]).shape == (4, 2)
+
+
 def test_the_result_of_an_optimizer():
     found = optimize.minimize(lambda x: -normal(x - 3), [0.0, 0.0])
     np.testing.assert_allclose(starts(normal, found), 3, atol=1e-4)
@@ -133,7 +173,9 @@ def test_a_default_call_within_bounds():
 
 
 @pytest.mark.parametrize(("x0", "problem", "message"), [
-    (lambda: 3, TypeError, "argument"),
+    (lambda: 3, TypeError, r"x0 must be a function of a numpy Generator, as .*not one of \(\)"),
+    (lambda rng, scale: 3, TypeError, r"x0 must be a function of a numpy Gen.*\(rng, scale"),
+    (lambda rng: math.sqrt(), TypeError, "sqrt"),
     (lambda rng: [[1, 2], [3, 4]], ValueError, "x0 must return a point"),
     (lambda rng: np.zeros(1 + rng.integers(5)), ValueError, "x0 must return a point"),
     (lambda rng: "a", TypeError, "x0 must be an array of numbers"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -60,6 +61,34 @@ def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
     return x0
 
 
+def labels_of(x0: Any) -> list[str]:
+    """The labels of the coordinates of starts that are drawn from `x0`; [] if it has none."""
+    if isinstance(x0, Recorded):
+        return x0.state.layout.labels
+    return list(x0.labels) if isinstance(x0, Summary) else []
+
+
+def by_labels(points: Any, own: list[str], labels: list[str]) -> Any:
+    """Starts (chains, d) with coordinates in the order of `labels`; `own` are theirs, or [].
+
+    They stay as they are where one of the two has no names, or both have the same names in the same
+    order, though perhaps other coords. ValueError if they have other names.
+    """
+    if len(own) != len(labels) or own == labels or unnamed(own) or unnamed(labels):
+        return points
+    if set(own) == set(labels):
+        return points[:, [own.index(label) for label in labels]]
+    if [one.partition("[")[0] for one in own] == [one.partition("[")[0] for one in labels]:
+        return points
+    raise ValueError(f"x0 must have the parameters {shown(labels)}, and is of a run with "
+                     f"{shown(own)}: give its draws (chains, n, d) for coordinates in that order")
+
+
+def unnamed(labels: list[str]) -> bool:
+    """Whether these are the labels of a vector to which no name was given."""
+    return labels == [f"x[{i}]" for i in range(len(labels))]
+
+
 def generator(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
     """The generator of the k-th start."""
     return np.random.default_rng(np.random.SeedSequence(
@@ -105,8 +134,22 @@ def called(x0: Callable[..., Any], rng: np.random.Generator) -> Any:
     try:
         return x0(rng)
     except Exception as error:
+        check_takes_generator(x0, rng)
         error.add_note("raised by x0, which was called with a numpy Generator for a start")
         raise
+
+
+def check_takes_generator(x0: Callable[..., Any], rng: np.random.Generator) -> None:
+    """Refuse a function that cannot be called with a generator."""
+    try:
+        signature = inspect.signature(x0)
+    except (TypeError, ValueError):  # of a function in C
+        return
+    try:
+        signature.bind(rng)
+    except TypeError as error:
+        raise TypeError(f"x0 must be a function of a numpy Generator, as lambda rng: "
+                        f"rng.normal(size=3), not one of {signature}: {error}") from None
 
 
 def stacked(points: list[Any]) -> Any:

@@ -19,7 +19,7 @@ from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
 from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
-from fastkam.run.drawn_starts import drawn_starts
+from fastkam.run.drawn_starts import by_labels, drawn_starts, labels_of
 from fastkam.run.faults import describe
 from fastkam.run.hints import advice
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
@@ -212,8 +212,10 @@ def choose_sampler(
     """
     chains, seed = check_integer("chains", chains, least=1), seed_sequence(seed)
     check_flag("surrogate", surrogate)
-    target, x0 = opened(target), drawn_starts(x0, chains, seed)
+    target, labels, x0 = opened(target), labels_of(x0), drawn_starts(x0, chains, seed)
     problem = cast(Any, target) if isinstance(target, Described) else None
+    if problem is not None and labels:
+        x0 = by_labels(x0, labels, problem.layout.labels)
     points = starting_points(x0, chains) if problem is None else problem.start(x0, chains, seed)
     made = as_target(target, points.shape[1], vectorized=vectorized)
     with before_the_run(made, problem):
