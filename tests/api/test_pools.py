@@ -141,14 +141,52 @@ def test_a_script_needs_no_guard(tmp_path):
     assert done.stdout == "same __main__\n", done.stderr
 
 
-def test_functions_of_the_main_program_need_cloudpickle(monkeypatch):
+SPAWNED = """
+from multiprocessing import get_context
+import cloudpickle
+import numpy as np
+import fastkam as fk
+
+def scaled(x):
+    return 0.5 * x
+
+def density(x):
+    return -float(x @ scaled(x))
+
+def sample_in_processes():
+    options = dict(sampler="ram", tune=20, draws=50, seed=1, diagnose=False)
+    expected = fk.sample(density, np.zeros(2), **options).draws
+    for spread in ("chains", "points", "prefetch"):
+        result = fk.sample(density, np.zeros(2), executor=2, spread=spread, **options)
+        assert (result.draws == expected).all()
+    assert not cloudpickle.list_registry_pickle_by_value()
+    print("same", __name__)
+
+if __name__ == "__main__":
+    process = get_context("spawn").Process(target=sample_in_processes)
+    process.start()
+    process.join()
+"""
+
+
+def test_functions_of_the_script_of_a_spawned_process(tmp_path):
+    """They are sent whole, as in the process that has started it; cloudpickle is left as it was."""
+    pytest.importorskip("cloudpickle")
+    (tmp_path / "script.py").write_text(SPAWNED)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True,
+                          timeout=120)
+    assert done.stdout == "same __mp_main__\n", done.stderr
+
+
+@pytest.mark.parametrize("main", ["__main__", "__mp_main__"])
+def test_functions_of_the_main_program_need_cloudpickle(monkeypatch, main):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
 
     def density(x):
         return -0.5 * float(x @ x)
 
-    density.__module__, density.__qualname__ = "__main__", "density"
-    monkeypatch.setattr(sys.modules["__main__"], "density", density, raising=False)
+    density.__module__, density.__qualname__ = main, "density"
+    monkeypatch.setattr(sys.modules[main], "density", density, raising=False)
     with pytest.raises(TypeError, match=r"target .* defined in the main program, .* cloudpickle"):
         sample(density, executor=2, **OPTIONS)
 

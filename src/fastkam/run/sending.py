@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
+import sys
+import threading
 from typing import Any
+
+SPAWNED = "__mp_main__"     # the main program in a process that multiprocessing has started
+one_at_a_time = threading.RLock()
+
+
+def renew_lock() -> None:
+    """Make a new lock: a process forked while a thread held the old one would never get it."""
+    global one_at_a_time
+    one_at_a_time = threading.RLock()
+
+
+os.register_at_fork(after_in_child=renew_lock)
 
 
 class Sending:
@@ -88,8 +103,8 @@ def portable(thing: Any, *, anywhere: bool) -> bytes:
     main program.
     """
     writers = [pickle.dumps]
-    if (cloudpickle := import_cloudpickle()) is not None:
-        writers.append(cloudpickle.dumps)
+    if import_cloudpickle() is not None:
+        writers.append(by_value)
     problem: Exception = TypeError("it is defined in the main program, which workers do not import")
     for dumps in writers:
         try:
@@ -98,6 +113,25 @@ def portable(thing: Any, *, anywhere: bool) -> bytes:
             problem = error
         else:
             last = dumps is writers[-1] and (anywhere or len(writers) > 1)
-            if b"__main__" not in data or last:
+            by_name = b"__main__" in data or SPAWNED.encode() in data
+            if last or not by_name:
                 return bytes(data)
     raise problem
+
+
+def by_value(thing: Any) -> bytes:
+    """An object as bytes, by cloudpickle, with the definitions of the main program in any process.
+
+    In a spawned process these belong to `SPAWNED`, of which cloudpickle stores the names alone.
+    """
+    cloudpickle = import_cloudpickle()
+    main = sys.modules.get(SPAWNED)     # in other processes it is __main__, if it is there
+    with one_at_a_time:
+        if (main is None or main.__name__ != SPAWNED
+                or SPAWNED in cloudpickle.list_registry_pickle_by_value()):
+            return bytes(cloudpickle.dumps(thing))
+        cloudpickle.register_pickle_by_value(main)
+        try:
+            return bytes(cloudpickle.dumps(thing))
+        finally:
+            cloudpickle.unregister_pickle_by_value(main)
