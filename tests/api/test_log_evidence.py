@@ -272,6 +272,26 @@ def test_modes_between_which_no_chain_moves():
     assert any("in doubt" in note or "disagree" in note for note in found.notes), found
 
 
+@pytest.mark.parametrize("share", [False, True])
+def test_chains_with_a_q_of_their_own_mode(tmp_path, share):
+    """Each q has half of the density, so that all agree on it: the error is log 2, with a note.
+
+    It is small, without a note, where all chains have the same q. So it is for other densities.
+    """
+    def two(x):
+        return float(np.logaddexp(-50 * ((x - 4) ** 2).sum(), -50 * ((x + 4) ** 2).sum()))
+
+    x0 = np.array([[4.0, 4], [-4, -4], [4, 4], [-4, -4]])
+    result = run(two, x0, sampler="jumps", search=False, share=share)
+    result.save(tmp_path / "run")
+    truth = np.log(2 * 2 * np.pi * 0.01)
+    for found in (fk.load(tmp_path / "run").log_evidence(), result.log_evidence()):
+        apart = [note for note in found.notes if "in different parts of the density" in note]
+        assert len(apart) == (not share), found
+        assert abs(found.value - truth) < 3 * found.error
+        assert (found.error > 0.6) == (not share)
+
+
 def test_a_mode_that_no_chain_has_visited():
     """The search for it finds it in a run of one of two modes, and nothing in a run of both."""
     target = fk.targets.GaussianMixture([[-7.0, -7.0], [7.0, 7.0]])

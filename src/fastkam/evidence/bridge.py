@@ -193,3 +193,24 @@ def crossed_share(bridges: list[Bridge], across: list[Array]) -> float:
         return 0.0
     differences = added.var(axis=0, ddof=1).mean() * 2
     return float(min(1.0, differences * (F - 1) / 2 / total))
+
+
+def difference_between_chains(bridges: list[Bridge], across: list[Array]) -> float:
+    """Return by how much log Z is larger with the draws of all chains than with a chain's own.
+
+    This is the mean over chains k of log E_k sigma(lambda - l) - log E sigma(lambda - l), with the
+    bridge function as it is. It is about 0 if all chains have the same distribution, and log 2 if
+    half of them are where the q of the others have no mass: their bridges are those of one half of
+    the density each, and may agree about it.
+
+    Parameters
+    ----------
+    bridges : list of Bridge
+        That of each chain with its own q_k.
+    across : list of ndarray, shape (chains, n)
+        log p - log q_k at draws of all chains, of each chain k.
+    """
+    means = np.array([logistic(one.root - log_ratio).mean(axis=1)
+                      for one, log_ratio in zip(bridges, across, strict=True)])
+    with np.errstate(divide="ignore"):
+        return float((np.log(np.diag(means)) - np.log(means.mean(axis=1))).mean())

@@ -15,12 +15,21 @@ from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.diagnostics.faults import unvisited
 from fastkam.diagnostics.look import Look
 from fastkam.diagnostics.scouting import MOST_FITTED, Budget, Scouting, Spent
-from fastkam.evidence.bridge import Bridge, Pairs, bridge, crossed_share, effective, joined
+from fastkam.evidence.bridge import (
+    Bridge,
+    Pairs,
+    bridge,
+    crossed_share,
+    difference_between_chains,
+    effective,
+    joined,
+)
 from fastkam.evidence.density import Density, Window
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
 from fastkam.evidence.proposals import (
     MOST_MISSED,
     NEXT_TO_NONE,
+    across,
     draws_in,
     fitted,
     has_frozen,
@@ -46,6 +55,7 @@ LEAST_DRAWS_OF_Q = 25           # of each bridge
 SHARE_SCOUTING, MOST_SCOUTING, LEAST_SCOUTING = 0.05, 1000, 400
 MOST_R_HAT = 1.1                # of log p - log q, where that varies
 LEAST_SPREAD = 0.5
+MOST_APART = 3.5                # standard errors by which draws of all chains may change log Z
 MOST_LOST = 0.5                 # of the draws, above which there is no bridge
 MAY_BE_TOO_SMALL = ('The error may be too small: make more draws (result.resume(draws=...)), or '
                     'compare with a run of sampler="pt", which has estimates without q.')
@@ -67,6 +77,8 @@ class Bridged:
         The mean of all q, where they were fitted.
     unvisited : str
         Where the density has mass that no chain has visited; "" if nothing was found.
+    apart : float
+        The part of the error because some chains are where the q of others have no mass.
     """
 
     pairs: list[Pairs]
@@ -76,12 +88,13 @@ class Bridged:
     failed: int = 0
     q: Mixture | None = None
     unvisited: str = ""
+    apart: float = 0.0
 
     @cached_property
     def estimate(self) -> tuple[float, float]:
         """Return log Z and its standard error, which is infinite if q misses most draws."""
         value, error = joined(self.bridges, self.crossed)
-        return value, np.inf if self.lost else error
+        return value, np.inf if self.lost else float(np.hypot(error, self.apart))
 
     @cached_property
     def k_hat(self) -> float:
@@ -115,7 +128,9 @@ def by_frozen(state: RunState) -> Bridged | None:
     pairs = stored(state)
     if min(len(one.of_q) for one in pairs) < LEAST_DRAWS_OF_Q:
         return None
-    return Bridged(pairs, [bridge(one) for one in pairs])
+    bridges = [bridge(one) for one in pairs]
+    more, error = difference_between_chains(bridges, across(state)), joined(bridges)[1]
+    return Bridged(pairs, bridges, apart=more if more > MOST_APART * error else 0.0)
 
 
 def by_fitted(

@@ -141,11 +141,15 @@ def log_evidence(
         raise ValueError("result must be the one with weights from which these draws were "
                          "resampled: their errors are no longer known")
     density = target_for(result, target, vectorized)
-    bridges: dict[str, Bridged | None] = {FROZEN: by_frozen(state)}
+    frozen = by_frozen(state)
+    bridges: dict[str, Bridged | None] = {FROZEN: frozen}
     estimates = tempered(result)
     if density is not None and evaluations != 0 and wanted in (None, BRIDGE):
-        bridges[BRIDGE] = by_fitted(
+        made = by_fitted(
             result, density, evaluations, own_generator(state) if rng is None else rng)
+        if made is not None and frozen is not None:     # what the chains lack, every q lacks
+            made = replace(made, apart=frozen.apart)
+        bridges[BRIDGE] = made
     estimates |= {name: made.estimate for name, made in bridges.items() if made is not None}
     chosen = best(estimates, bridges) if wanted is None else wanted
     if chosen not in estimates:
@@ -245,6 +249,10 @@ def judged(
     error = float(np.hypot(error, worst))
     if not (error <= MOST_ERROR or (made is not None and made.lost)):  # which has its own note
         notes.append("The error is large: run longer, or with a sampler that suits the density.")
+    if made is not None and made.apart:
+        notes.append("The chains are in different parts of the density, without moves between "
+                     "them: how much of it is in each part is not known, and the error counts "
+                     "this. Run longer, or with another sampler (\"pt\").")
     if used is not None and used.unvisited:
         notes.append(f"{used.unvisited} The evidence lacks what is there.")
     grave = [one.text for one in result.warnings

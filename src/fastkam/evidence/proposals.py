@@ -90,6 +90,18 @@ def stored(state: RunState, most: int = MOST_ROWS) -> list[Pairs]:
     return found
 
 
+def across(state: RunState, most: int = MOST_ROWS) -> list[Array]:
+    """Return log p - log q_k of each chain k at draws (chains, n) of all chains, for all k.
+
+    The draws are so few that this takes no longer than `stored`.
+    """
+    z, log_p, _ = draws_of(state, most)
+    z, log_p = z[:, :: state.chains], log_p[:, :: state.chains]
+    flat = np.ascontiguousarray(z.reshape(-1, z.shape[2]))
+    return [log_p - frozen(state, k).log_density(flat).reshape(log_p.shape)
+            for k in range(state.chains)]
+
+
 # ---- a q that is fitted to draws ----
 
 
