@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 SPAWNED = "__mp_main__"     # the main program in a process that multiprocessing has started
@@ -102,7 +103,7 @@ def portable(thing: Any, *, anywhere: bool) -> bytes:
     pickle stores only the names of the main program's definitions, and workers may have another
     main program.
     """
-    writers = [pickle.dumps]
+    writers: list[Callable[[Any], bytes]] = [pickle.dumps]
     if import_cloudpickle() is not None:
         writers.append(by_value)
     problem: Exception = TypeError("it is defined in the main program, which workers do not import")
