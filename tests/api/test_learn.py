@@ -127,6 +127,16 @@ def test_evidence_of_weighted_draws(run, tmp_path):
     assert fk.load(tmp_path / "run.fk").log_evidence() == found
 
 
+def test_a_surrogate_whose_integral_is_not_found_has_no_evidence(monkeypatch):
+    """The message says what is the matter and what to do."""
+    monkeypatch.setattr("fastkam.surrogate.drawing.log_integral", lambda *_: (0.0, np.inf))
+    result = fk.sample(lambda x: -0.5 * float(x @ x), np.ones(2), surrogate="learn", budget=300,
+                       seed=1, **QUIET)
+    with pytest.raises(ValueError, match=r"^result must have .* could not be found: .* larger "
+                                         r'budget=, or without surrogate=, .* "jumps" or "pt"$'):
+        result.log_evidence()
+
+
 def test_errors_of_the_evidence_of_weighted_draws():
     """20 runs of a normal density, whose mean square of z is below 2.9 but for 1e-4, with a slack
     of 1.2 for what the estimated errors vary.

@@ -168,9 +168,10 @@ def of_weighted(result: Result, wanted: str | None, evaluations: int | None) -> 
     assert result.log_weights is not None
     found = by_weights(result.state, result.log_weights)
     if found is None:
-        raise ValueError("result must be a run whose surrogate is normalized, and with a weight "
-                         "above 0: the integral of this one's surrogate is not known. Allow more "
-                         "calls (budget=), or run without surrogate")
+        raise ValueError("result must have weights above 0 and a surrogate of known integral, and "
+                         "the integral of this one could not be found: too little of the density "
+                         "has been learned. Call sample again with a larger budget=, or without "
+                         'surrogate=, with a sampler such as "jumps" or "pt"')
     made = judged(result, WEIGHTS, {WEIGHTS: found}, {}, kind_of(result, result.target))
     return replace(made, k_hat=k_hat(result.log_weights.ravel()))
 
