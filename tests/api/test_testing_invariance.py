@@ -56,3 +56,14 @@ def test_points_that_do_not_move_say_nothing():
 def test_bad_arguments(change, error, says):
     with pytest.raises(error, match=says):
         invariance(normal, **{"exact": DRAWS} | change)
+
+
+@pytest.mark.parametrize("sampler", ["pt", "scout", fk.ModeJumping(sampler="pt"),
+                                     fk.ModeJumping(sampler=fk.Scout())])
+def test_samplers_with_replicas_are_refused(sampler):
+    """Replicas that always begin at the same state would make right samplers seem wrong."""
+    says = "^sampler must be one without replicas, and (ParallelTempering|Scout) has some"
+    with pytest.raises(ValueError, match=says):
+        fk.testing.invariance(sampler, fk.targets.banana(b=0.1, V=4.0, d=2))
+    with pytest.raises(ValueError, match=says):
+        fk.testing.replicate(sampler, fk.targets.banana(d=2), np.zeros((1, 2)), 1, seed=1)

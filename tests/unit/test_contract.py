@@ -16,6 +16,7 @@ from fastkam._core.engine.group import Group
 from fastkam._core.engine.state import State, offsets, zeros
 from fastkam.samplers import SAMPLERS
 from fastkam.samplers.sampler import Composite, Sampler
+from fastkam.schedules import Plan
 from fastkam.testing import replicate
 
 MODULES = [importlib.import_module(f"fastkam._core.samplers.{module.name}")
@@ -77,9 +78,10 @@ def test_needs_of_a_sampler_are_those_of_its_kernel(name):
 def test_composites_need_what_their_parts_need():
     assert fk.ParallelTempering(sampler="mala").build(np.zeros(2)).gradient
     assert fk.Scout(main="ram", scout="mala").needs_gradient
+    kernel = fk.ParallelTempering(sampler="nuts", n_replicas=2).build(np.zeros(2))
+    chain = ChainState(kernel, np.random.PCG64(1), np.zeros(2))
     with pytest.raises(TypeError, match="Exchange needs the gradient"):
-        replicate(fk.ParallelTempering(sampler="nuts", n_replicas=2), fk.as_target(logp, 2),
-                  np.zeros((1, 2)), 1, seed=1)
+        Group(fk.as_target(logp, 2).bind(), [chain], Plan())
 
 
 def test_more_replicas_than_the_kernel_has_room_for_are_refused():

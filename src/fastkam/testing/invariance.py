@@ -26,6 +26,8 @@ from fastkam.arguments import (
 from fastkam.density.forms import as_target
 from fastkam.run.starts import seed_sequence
 from fastkam.samplers import as_sampler
+from fastkam.samplers.exchange import Coupled
+from fastkam.samplers.sampler import Composite
 from fastkam.sampling import sample
 from fastkam.schedules import Perpetual, Plan, as_schedule
 
@@ -80,8 +82,13 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     Returns
     -------
     ndarray, of the shape of points
+
+    Raises
+    ------
+    ValueError
+        For samplers with replicas, "pt" and "scout", alone or within "jumps": see `invariance`.
     """
-    sampler, seed = as_sampler(sampler), seed_sequence(seed)
+    sampler, seed = without_replicas(sampler), seed_sequence(seed)
     d, steps = target.dim, check_integer("steps", steps, least=0)
     points = check_rows("points", points, d + target.n_aux)
     kernel = sampler.build(points[0, :d])
@@ -107,6 +114,22 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
         if target.is_estimate:
             moved[i, d:] = chain.noise_at_x
     return moved
+
+
+def without_replicas(sampler):
+    """A Sampler, which must move a single state: `points` are states of it, not of replicas.
+
+    What a coupling of replicas leaves invariant is the joint distribution of all of them.
+    """
+    sampler = as_sampler(sampler)
+    if isinstance(sampler, Coupled):
+        raise ValueError(
+            f"sampler must be one without replicas, and {type(sampler).__name__} has some at other "
+            "temperatures, of which exact draws are not known: test the sampler of its replicas by "
+            "itself")
+    for part in sampler.parts() if isinstance(sampler, Composite) else ():
+        without_replicas(part)
+    return sampler
 
 
 def check_rows(name, points, d=None):
@@ -201,7 +224,10 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
     Parameters
     ----------
     sampler : str or Sampler
-        The sampler adapts for `tune` steps; the resulting state is used for every replicate.
+        The sampler adapts for `tune` steps; the resulting state is used for every replicate. It
+        must not have replicas, as "pt" and "scout" do, alone or within "jumps": they leave the
+        joint distribution of all replicas invariant, and exact draws of the tempered densities are
+        not known.
     target : Target
         A target with exact draws ``target.sample(n, seed)``; if it is estimated, draws of points
         and noise together, (n, d + n_aux). With an array `exact`, a density in any form that
@@ -224,7 +250,7 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
     TypeError, ValueError
         For a bad argument, before any work.
     """
-    sampler, steps = as_sampler(sampler), check_integer("steps", steps, least=1)
+    sampler, steps = without_replicas(sampler), check_integer("steps", steps, least=1)
     replicates = check_integer("replicates", replicates, least=LEAST_REPLICATES)
     tune, seed = check_integer("tune", tune, least=0), check_integer("seed", seed, least=0)
     check_flag("reversible", reversible)
