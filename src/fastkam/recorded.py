@@ -251,8 +251,10 @@ class Recorded:
     def evaluations(self) -> int:
         """Number of evaluations of the density, without those of a surrogate.
 
-        Evaluations of the search, and those of the check of gradients after the run, are counted;
-        those that find a starting point without a search are not.
+        Evaluations of the search, and those of the check of gradients after the run, are counted.
+        Those that find a starting point without a search are not, nor is the one at the start of
+        each chain, nor the six or so before the run that find out whether there is a gradient and
+        whether it is right (``check_gradient=``).
         """
         return self.state.evaluations
 
