@@ -375,7 +375,7 @@ def test_nan_at_weighted_draws_is_found(vectorized, kept, tmp_path):
     options = {"evaluations": tmp_path / "calls.fk"} if kept else {}
     with pytest.warns(fk.SamplingWarning, match="The density was NaN at"):
         result = fk.sample(hole, np.ones(2), vectorized=vectorized, surrogate="learn",
-                           budget=400, seed=1, progress=False, **options)
+                           budget=400, seed=2, progress=False, **options)
     at_nan = np.isnan(hole(result.draws))
     new = np.ones(at_nan.shape, bool)
     new[:, 1:] = (result.draws[:, 1:] != result.draws[:, :-1]).any(axis=2)
