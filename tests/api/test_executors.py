@@ -233,6 +233,27 @@ def test_a_failure_in_a_thread_pool_is_the_cause_of_the_error():
                 sample(densities.python, **FAILING))
 
 
+def test_tasks_that_wait_for_a_worker_are_withdrawn_after_a_failure():
+    waiting = []
+
+    class Busy(Loopback):
+        """Only the first task finds a worker; the others are given up after ten seconds."""
+
+        def submit(self, function, *args):
+            if not self.tasks:
+                return super().submit(function, *args)
+            future = Future()
+            timer = threading.Timer(10.0, future.set_exception, [TimeoutError()])
+            future.add_done_callback(lambda _: timer.cancel())
+            timer.start()
+            waiting.append(future)
+            return future
+
+    with pytest.raises(fk.SamplingError, match=r"raised Beyond: too far \(chain 0, "):
+        sample(fails_beyond_three, executor=Busy(), **FAILING | {"x0": FAILING["x0"][[1, 0, 2]]})
+    assert [future.cancelled() for future in waiting] == [True, True]
+
+
 def test_a_worker_that_dies():
     """Four times at the same point: the other chains are not concerned."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

@@ -383,7 +383,7 @@ def test_rules_of_weighted_draws(run):
             (stop.MCSE({"x": 2.0}), True), (stop.ESS(0.99 * ess, of="both"), True),
             (stop.ESS(1.01 * ess, of="both"), False), (stop.Rhat(10.0), True),
             (stop.Rhat(1.0 + 1e-12), False), (stop.Evaluations(700), True),
-            (stop.Evaluations(701), False), (stop.Time(2), True), (stop.Time(4), False),
+            (stop.Evaluations(701), False), (stop.Time(3), True), (stop.Time(4), False),
             (stop.Time(4) | stop.ESS(1), True), (stop.Time(4) & stop.ESS(1), False)]:
         assert (reason(rule, seen) is not None) is met, rule
     assert repr(reason(stop.Time(4) | stop.ESS(1), seen)) == repr(stop.ESS(1))

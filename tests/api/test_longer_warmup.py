@@ -1,13 +1,14 @@
 """A named sampler warms up for longer where 1000 steps are too few for what it learns."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from densities import interrupted_at
 
 import fastkam as fk
-from fastkam.run import drive
+from fastkam.run import drive, longer_warmup
 
 D = 20
 PRECISION = np.linalg.inv(0.9 ** np.abs(np.arange(D)[:, None] - np.arange(D)))
@@ -82,6 +83,15 @@ def test_where_it_is_not_needed_or_not_wanted(options):
     """A normal density; or an argument that says how long the run is to be."""
     f, x0 = (normal, np.zeros(2)) if options == {} else (correlated, np.zeros(D))
     assert not longer(quietly(f, x0, **options))
+
+
+@pytest.mark.parametrize(("sampler", "needed"), [("am", True), ("barker", True), ("rwm", False)])
+def test_chains_that_disagree_need_it_if_they_learn_more_than_a_scale(sampler, needed, monkeypatch):
+    monkeypatch.setattr(longer_warmup, "unsettled", lambda state: [])
+    state = quietly(lambda x: (normal(x), -x), np.zeros(2), sampler=sampler).state
+    found = [SimpleNamespace(kind="r_hat", status="wrong")]
+    longer = longer_warmup.with_longer_warmup(SimpleNamespace(state=state), 100, found)
+    assert (longer is not None) is needed
 
 
 @pytest.mark.parametrize("name", ["run", "run.zarr"])

@@ -28,7 +28,7 @@ from test_executors import FAILING, Beyond, Loopback, fails_beyond_three
 from test_workers import HERE, dies_once_made
 
 import fastkam as fk
-from fastkam.run import executors, processes
+from fastkam.run import executors, processes, worker
 
 OPTIONS = {"x0": np.ones(D), "tune": 60, "draws": 250, "chains": 3, "seed": 4,
            "diagnose": False, "progress": False}
@@ -321,6 +321,18 @@ def test_blas_is_limited_while_any_task_runs():
 
 
 # ---- Ctrl-C ----
+
+def asked_to_end():
+    return worker.interrupts.asked.wait(10)
+
+
+def test_a_task_in_a_process_of_the_call_is_asked_to_end():
+    with processes.Processes(1) as pool:
+        assert pool.submit(abs, -1).result() == 1   # the process has begun
+        task = pool.submit(asked_to_end)
+        pool.interrupt()
+        assert task.result()
+
 
 INTERRUPTED = """
 import sys, warnings

@@ -74,3 +74,17 @@ def test_a_budget_is_kept(budget, options):
         fk.sample(counted, prior={"mu": stats.norm(0, 10)}, seed=1, progress=False, budget=budget,
                   **options)
     assert calls[0] <= budget
+
+
+def test_a_budget_is_used_but_for_one_call():
+    calls = [0]
+
+    def counted(x):
+        calls[0] += 1
+        return -0.5 * float(x @ x), -x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        fk.sample(counted, np.zeros(2), sampler="mala", chains=1, tune=50, seed=1, progress=False,
+                  budget=500)
+    assert 499 <= calls[0] <= 500

@@ -16,6 +16,7 @@ from same import assert_same
 from stored_runs import SAMPLE, normal, same_extras, with_extras
 
 import fastkam as fk
+from fastkam.run import stored
 from fastkam.stores import npy as npy_files
 
 pytestmark = pytest.mark.usefixtures("small_windows")
@@ -71,6 +72,34 @@ def test_a_store_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     (tmp_path / "run" / "store.json").write_text("")
     with pytest.raises(ValueError, match=r"run' has a damaged store.json"):
         fk.load(tmp_path / "run")
+
+
+def test_rows_of_a_run_that_fails_in_an_executor_are_in_the_store(tmp_path, monkeypatch):
+    """Also those that are few for the window."""
+    calls = []
+
+    def fails(x):
+        calls.append(1)
+        if len(calls) == 600:
+            raise ValueError("no more")
+        return normal(x)
+
+    monkeypatch.setattr(stored, "FEWEST_ROWS", 10_000)
+    with ThreadPoolExecutor(2) as pool, pytest.raises(fk.SamplingError) as caught:
+        SAMPLE(fails, np.ones(2), draws=5000, tune=20, chains=2, seed=1, executor=pool,
+               store=tmp_path / "run", stop=fk.stop.ESS(10**6))
+    trace = caught.value.result.trace
+    assert trace.counts.max() > 0
+    assert trace.base.tolist() == trace.counts.tolist()
+
+
+def test_an_unfinished_state_of_a_killed_process_is_removed(tmp_path):
+    part = SAMPLE(normal, np.ones(2), draws=5, tune=5, store=tmp_path / "run")
+    state = fk.stores.Npy(tmp_path / "run").state_path
+    left = state.with_name(f".{state.name}.0123456789abcdef.unfinished")
+    left.touch()
+    part.resume(5)
+    assert not left.exists()
 
 
 def test_killed_and_resumed(place, going_on):

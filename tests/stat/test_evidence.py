@@ -114,6 +114,8 @@ def test_two_batches_become_one():
                          ("outside", np.add)):
         np.testing.assert_allclose(
             long[name][:30], joined(short[name][0:60:2], short[name][1:60:2]), rtol=1e-12)
+    W = long["sums"][30:50] / 2     # of batches of two from the beginning on
+    assert (long["squares"][30:50] / 2 >= W**2 * (1 - 1e-12)).all()
 
 
 def test_a_bound_that_all_states_of_the_reference_miss():

@@ -10,6 +10,7 @@ from scipy.linalg import solve_triangular
 from fastkam._core.surrogate.learned import MOST_DIMENSIONS, LearnedDensity
 from fastkam.surrogate import regression
 from fastkam.surrogate.density import Support
+from fastkam.surrogate.design import higher_than_expected
 from fastkam.surrogate.drawing import Drawing
 from fastkam.surrogate.learning import efficiency
 
@@ -166,6 +167,15 @@ def test_no_wall_where_every_point_has_a_density():
     assert np.isneginf(support.low).all()
     assert np.isposinf(support.high).all()
     assert support.outside.shape == (0, 3)
+
+
+@pytest.mark.parametrize(("value", "found"), [(-1.6, True), (-2.0, False)])
+def test_a_value_that_is_higher_than_expected(value, found):
+    """Four standard deviations out a normal density falls by 8; 40 % of it, less 3, is expected."""
+    X, y = np.array([[0.0, 0.0], [4.0, 0.0]]), np.array([0.0, value])
+    calls = SimpleNamespace(finite=lambda: (X, y))
+    point = higher_than_expected(X, y, calls, np.zeros(2), np.eye(2))
+    assert np.array_equal(point, X[1]) if found else point is None
 
 
 # ---- how good it is ----
