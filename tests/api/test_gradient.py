@@ -154,6 +154,14 @@ def test_a_pointer_with_the_gradient_alone(tmp_path):
         np.testing.assert_array_equal(one.draws, other.draws)
 
 
+def test_the_gradient_at_a_start_is_used():
+    """The proposals of MALA are accepted always if the gradient is constant."""
+    result = sample(lambda x: (float(x.sum()), np.ones(D)), np.ones((40, D)),
+                    sampler=fk.MALA(step_size=2.0), chains=40, tune=0, draws=1, seed=1,
+                    diagnose=False)
+    assert (result.draws != 1).all()
+
+
 def test_divergences_are_warned_of():
     funnel = fk.targets.TARGETS["funnel"]()
     with pytest.warns(fk.SamplingWarning, match="trajectories diverged: the draws may leave out"):
