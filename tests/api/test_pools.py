@@ -132,13 +132,18 @@ print("same", __name__)
 """
 
 
+def printed_by(text, path):
+    """What a script of this text prints."""
+    path.write_text(text)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_a_script_needs_no_guard(tmp_path):
     """Workers do not run the script again; what it defines is sent to them."""
     pytest.importorskip("cloudpickle")
-    (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True,
-                          timeout=120)
-    assert done.stdout == "same __main__\n", done.stderr
+    assert printed_by(SCRIPT, tmp_path / "script.py") == "same __main__\n"
 
 
 SPAWNED = """
@@ -172,10 +177,7 @@ if __name__ == "__main__":
 def test_functions_of_the_script_of_a_spawned_process(tmp_path):
     """They are sent whole, as in the process that has started it; cloudpickle is left as it was."""
     pytest.importorskip("cloudpickle")
-    (tmp_path / "script.py").write_text(SPAWNED)
-    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True,
-                          timeout=120)
-    assert done.stdout == "same __mp_main__\n", done.stderr
+    assert printed_by(SPAWNED, tmp_path / "script.py") == "same __mp_main__\n"
 
 
 @pytest.mark.parametrize("main", ["__main__", "__mp_main__"])

@@ -167,7 +167,7 @@ def test_multivariate(name):
         assert stats.ks_2samp(draws[:, 1, j], loc[:, j]).pvalue > 1e-5
 
 
-@pytest.mark.skipif(not hasattr(stats, "matrix_t"), reason="scipy before 1.17")
+@pytest.mark.skipif(not hasattr(stats, "matrix_t"), reason="scipy before 1.17 has none")
 @pytest.mark.parametrize("shape", [(2, 3), (1, 2)])
 def test_matrix_t(shape):
     """The density and the draws are scipy's."""

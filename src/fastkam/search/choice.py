@@ -53,7 +53,7 @@ LEARNED_TUNE = 300  # warm-up steps of a sampler that starts with a shape learne
 NORMAL_TUNE, INDEPENDENT = 100, 0.7  # the same for one component; share of independent proposals
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
-FLAT = 1e-3  # smallest inverse temperature, at which periodic coordinates cross all barriers
+FLAT = 1e-3  # smallest inverse temperature for periodic coordinates; see ParallelTempering
 LONG_JUMPS = 25.0  # covariance of jumps, in units of that of the whole density
 
 
