@@ -133,7 +133,7 @@ print("same", __name__)
 
 
 def printed_by(text, path):
-    """What a script of this text prints."""
+    """Return what a script of this text prints."""
     path.write_text(text)
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
