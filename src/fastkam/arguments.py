@@ -371,7 +371,8 @@ def check_covariances(name: str, value: Any, K: int, d: int) -> NDArray[np.float
     shape = array.shape
     if len(shape) > 3 or (shape and shape[0] != K):
         raise ValueError(
-            f"{name} must be a number, (K,), (K, d) or (K, d, d) with K = {K}, not {shape}"
+            f"{name} must be a number, (K,), (K, d) or (K, d, d), for means of shape {(K, d)}, "
+            f"not {shape}"
         )
     covs = array if shape else [value] * K
     factors = [check_covariance(f"{name}[{k}]", cov, d) for k, cov in enumerate(covs)]

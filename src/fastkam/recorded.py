@@ -214,10 +214,12 @@ class Recorded:
         ValueError
             If there is none of such a name.
         """
-        if not isinstance(var_names, Iterable):
+        names = [var_names] if isinstance(var_names, str) else var_names
+        names = list(names) if isinstance(names, Iterable) else [names]
+        if not all(isinstance(name, str) for name in names):
             raise TypeError(f"var_names must be a name or a list of names, not {shown(var_names)}")
         labels, parts = [], []
-        for name in dict.fromkeys([var_names] if isinstance(var_names, str) else var_names):
+        for name in dict.fromkeys(names):
             if name not in self:
                 raise ValueError(f"var_names has {shown(name)}, and there are "
                                  f"{', '.join(self.keys()[:20])}{near(str(name), self.keys())}")

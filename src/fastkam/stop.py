@@ -177,6 +177,9 @@ class MCSE(Measured):
             raise TypeError('errors must be a dict such as {"mu": 0.01}, not '
                             f"{shown(self.errors)}")
         for name, error in self.errors.items():
+            if not isinstance(name, str):
+                raise TypeError("errors must have names of parameters as its keys, not "
+                                f"{shown(name)}")
             check_number(f"errors[{name!r}]", error, above=0)
 
     def check(self, layout: Layout) -> None:

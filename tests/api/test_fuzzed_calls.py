@@ -170,6 +170,22 @@ FOUND = {
     "n_directions": lambda: fk.testing.compare(DRAWS[0], DRAWS[1], seed=1, n_directions=-1),
     "chains": lambda: sample(chains=2**31),
     "a": lambda: fk.linalg.cholupdate(np.eye(2), np.ones(2), a=np.ones((1,) * 64)),
+    # of the functions added later
+    "path of a file of calls": lambda: fk.Evaluations("a\x00b"),
+    "errors": lambda: sample(draws=None, stop=fk.stop.MCSE({3: 0.1})),
+    "executor": lambda: sample(executor=LONG),
+    "executor as a duration": lambda: sample(executor=np.timedelta64(3, "D")),
+    "levels": lambda: fk.diagnostics.quantile_deviation([1.0, 2.0], 1, []),
+    "var_names": lambda: fk.plots.plot_rank(fk.sample(**plain_run(draws=9)), np.zeros((1, 1, 2))),
+    "draws of other gradients": lambda: fk.diagnostics.implied_moments(
+        np.zeros((2, 30, 1)), np.zeros((2, 30, 2))),
+    "means and as many covs": lambda: sample(
+        sampler=fk.ModeJumping(means=[[0.0, 1.0]], covs=[np.eye(2)] * 3)),
+    "means far apart": lambda: sample(sampler=fk.ModeJumping(means=[[0.0, 1.0], [1.0, 1e308]])),
+    "x0": lambda: fk.AskTell(x0=lambda rng: {}),
+    "x0 as a function of something else": lambda: sample(x0=len),
+    "factory": lambda: sample(target=fk.TargetRecipe(len, gradient=1)),
+    "bins": lambda: fk.plots.plot_trace(fk.sample(**plain_run(draws=9)), bins=5_000_000),
 }
 
 
@@ -177,7 +193,15 @@ FOUND = {
 def test_found_and_mended(name):
     with pytest.raises((TypeError, ValueError)) as caught:
         FOUND[name]()
-    assert judged(Entry(None, dict), ["rng" if name == "seed" else name], caught.value) == REFUSED
+    argument = {"seed": "rng"}.get(name, name.split()[0])
+    assert judged(Entry(None, dict), [argument], caught.value) == REFUSED
+
+
+def test_points_in_any_order_of_memory():
+    points = np.random.default_rng(1).normal(size=(5, 2))
+    moved = [fk.testing.replicate("rwm", fk.targets.Gaussian([0.0, 0.0]), x, 3, seed=1)
+             for x in (points, np.asfortranarray(points))]
+    assert (moved[0] == moved[1]).all()
 
 
 def test_a_kernel_of_any_length_has_a_matrix():

@@ -63,7 +63,7 @@ def outcome(seed, number, only=None):
 def judged(entry, changed, error):
     """Whether the message of an error names an argument, and is short enough to be read."""
     try:
-        message = str(error)
+        message = "\n".join([str(error), *getattr(error, "__notes__", [])])
     except Exception:
         return wrong(changed, error)
     if isinstance(error, OSError):  # the system's, which tells the whole path

@@ -47,7 +47,11 @@ class TargetRecipe:
             factory = import_module(module)
             for name in function.split("."):
                 factory = getattr(factory, name)
-        return factory(*self.args, **self.kwargs)
+        try:
+            return factory(*self.args, **self.kwargs)
+        except Exception as error:
+            error.add_note("raised by the factory of a TargetRecipe")
+            raise
 
     def __repr__(self):
         parts = [repr(value) for value in (self.factory, *self.args)]

@@ -294,7 +294,7 @@ def quantile_deviation(q, df, levels=LEVELS):
     q, levels = real_array("q", q, copy=False), real_array("levels", levels, copy=False)
     if q.ndim < 1 or not q.shape[-1]:
         raise ValueError(f"q must have shape (..., draws), not {q.shape}")
-    if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+    if levels.ndim != 1 or not levels.size or not ((levels > 0) & (levels < 1)).all():
         raise ValueError(f"levels must be numbers in (0, 1), not {levels}")
     below = [(q < quantile).mean(axis=-1) for quantile in chi2.ppf(levels, df)]
     return np.abs(np.stack(below, axis=-1) - levels)

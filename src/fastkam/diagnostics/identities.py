@@ -159,7 +159,10 @@ def implied_moments(
     if z.ndim != 3 or z.shape[0] < 2 or z.shape[2] < 1:
         raise ValueError("draws must have shape (chains, n, d), of at least two chains and one "
                          f"dimension, not {z.shape}")
-    gradients = check_array("gradients", gradients, shape=z.shape)
+    gradients = check_array("gradients", gradients)
+    if gradients.shape != z.shape:
+        raise ValueError(f"gradients must have the shape of draws, {z.shape}, not "
+                         f"{gradients.shape}")
     chains, n, d = z.shape
     if chains * n < fewest_draws(d):
         raise ValueError(f"draws must be at least {fewest_draws(d)} in all in {d} dimensions, not "

@@ -7,7 +7,7 @@ import numpy as np
 from fastkam.arguments import check_flag, check_integer, check_list, near, real_array, shown
 from fastkam.diagnostics.distances import check_bounds
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
-from fastkam.plots.select import MOST_COUNTED, MOST_POINTS, check_some, chosen, thinned
+from fastkam.plots.select import MOST_BINS, MOST_COUNTED, MOST_POINTS, check_some, chosen, thinned
 from fastkam.plots.style import (
     color_of,
     explain,
@@ -60,7 +60,7 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     from all others, they are outside the axes, and the figure says how many there are; it also says
     how many are not finite.
     """
-    what, bins = chosen(result, var_names, most), check_integer("bins", bins, least=1)
+    what, bins = chosen(result, var_names, most), check_integer("bins", bins, least=1, most=MOST_BINS)
     equal = check_flag("equal", equal)
     if check_backend(backend, ax) == "arviz":
         return drawn_by_arviz("plot_pair", result, what, figsize)
@@ -200,7 +200,7 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
     """
     draws = check_some(result)
     i, j = check_pair(result, pair)
-    bins, equal = check_integer("bins", bins, least=2), check_flag("equal", equal)
+    bins, equal = check_integer("bins", bins, least=2, most=MOST_BINS), check_flag("equal", equal)
     if logp is not None and not callable(logp):
         raise TypeError(f"logp must be a function, not {shown(logp)}")
     draws = draws[:, :, [i, j]]

@@ -12,6 +12,7 @@ from fastkam.arguments import check_integer, shown
 
 MOST_POINTS = 4000  # points of a line or scatter plot: more cannot be distinguished
 MOST_COUNTED = 200_000  # draws of a coordinate behind a histogram, a density or ranks
+MOST_BINS = 2000  # of a histogram, and along each axis of the grid of a density
 MOST_MEASURED = 2_000_000  # numbers by which the coordinates to be shown are chosen
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.density.extras import packed, unpacked, width
-from fastkam.arguments import check_integer, shown
+from fastkam.arguments import check_integer
 from fastkam.points.records import (
     MAGIC,
     Fields,
@@ -20,6 +20,7 @@ from fastkam.points.records import (
     read_header,
     read_records,
 )
+from fastkam.run.files import check_place
 
 Array = NDArray[np.float64]
 Section = tuple[Form, NDArray[Any]]
@@ -55,8 +56,7 @@ class Evaluations:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"path must be a path, not {shown(path)}")
+        check_place("path", path)
         self.path = path
         self.refresh()
 

@@ -402,6 +402,8 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
         return Problem(target, **arguments, vectorized=vectorized)
     dim = None
     if isinstance(x0, Mapping):
+        if not x0:
+            raise ValueError("x0 must have a value of at least one parameter, not {}")
         given = [{} if arguments[name] is None else arguments[name] for name in ("shapes", "dims")]
         bounds = arguments.get("bounds")
         all_bounded = isinstance(bounds, Mapping) and bounds.keys() >= x0.keys()

@@ -28,12 +28,7 @@ def check_path(name: str, path: Any, *, result: bool = False) -> None:
     """
     if path is None:
         return
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a path, not {shown(path)}")
-    try:
-        file = place_of(path)
-    except ValueError as error:  # a zero byte, or half of a surrogate pair
-        raise ValueError(f"{name} must be a path, not {shown(path)}: {error}") from None
+    file = check_place(name, path)
     if file.is_symlink():
         raise ValueError(f"{name} must be a file, not {shown(path)}, a loop of symbolic links")
     if file.is_dir() or not file.parent.is_dir():
@@ -48,6 +43,16 @@ def check_path(name: str, path: Any, *, result: bool = False) -> None:
     if result and file.exists() and not may_be_result(file):
         raise ValueError(f"{name} must be a new file or one that fastkam has written, not "
                          f"{shown(path)}, which has something else: give another name")
+
+
+def check_place(name: str, path: Any) -> Path:
+    """The file to which a path leads; otherwise an error that names the argument."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, not {shown(path)}")
+    try:
+        return place_of(path)
+    except ValueError as error:  # a zero byte, or half of a surrogate pair
+        raise ValueError(f"{name} must be a path, not {shown(path)}: {error}") from None
 
 
 def may_be_result(file: Path) -> bool:

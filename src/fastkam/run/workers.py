@@ -9,7 +9,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from numbers import Integral
 from typing import Any
 
-from fastkam.arguments import shown, told
+from fastkam.arguments import NO_NUMBERS, shown, told
 from fastkam.run.sending import Sending
 
 MOST_PROCESSES = 10_000
@@ -91,12 +91,11 @@ def as_workers(given: Any) -> Workers | None:
     from fastkam.run.pools import MapPool, PolledPool
     from fastkam.run.processes import Processes
 
-    if isinstance(given, Integral) and not isinstance(given, bool):
-        given = int(given)
+    if isinstance(given, Integral) and not isinstance(given, NO_NUMBERS):
         if not 1 <= given <= MOST_PROCESSES:
             raise ValueError(f"executor must be a number of processes from 1 to {MOST_PROCESSES}, "
-                             f"or an Executor, not {given}")
-        return Workers(Processes(given), own=True, anywhere=False)
+                             f"or an Executor, not {shown(given)}")
+        return Workers(Processes(int(given)), own=True, anywhere=False)
     if type(given) is Executor:
         raise TypeError("executor must be a concurrent.futures.Executor of a kind that runs tasks, "
                         "not its base class: give ThreadPoolExecutor(4), or a number of processes")

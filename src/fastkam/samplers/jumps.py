@@ -145,6 +145,14 @@ class ModeJumping(Composite, name="jumps"):
             raise ValueError(f"weights must be positive, not {weights.min()}")
         return weights, means, factors
 
+    def with_wide(self, mixture: modes.Mixture) -> modes.Mixture:
+        """The given components with a wide one in front."""
+        try:
+            return modes.with_wide(*mixture)
+        except np.linalg.LinAlgError:
+            raise ValueError("means must be so near to each other that the squares of their "
+                             f"distances are finite, not {shown(self.means)}") from None
+
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d, mixture = len(x0), self.given(len(x0))
         means = covs = None
@@ -160,7 +168,7 @@ class ModeJumping(Composite, name="jumps"):
             probability=self.jump_probability,
             moves=self.kinds(),
             jump_factor=full_factor("jump_cov", given(self.jump_cov, 100.0), d),
-            mixture=None if mixture is None else modes.with_wide(*mixture),
+            mixture=None if mixture is None else self.with_wide(mixture),
             components=components + 1,
             states=self.n_states + self.n_states % 2 if fits else 0,
             estimate=estimate,

@@ -90,7 +90,7 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     """
     sampler, seed = without_replicas(sampler), seed_sequence(seed)
     d, steps = target.dim, check_integer("steps", steps, least=0)
-    points = check_rows("points", points, d + target.n_aux)
+    points = np.ascontiguousarray(check_rows("points", points, d + target.n_aux))
     kernel = sampler.build(points[0, :d])
     first = kernel.state() if state is None else checked_state(kernel, state)
     chain = ChainState(kernel, np.random.PCG64(seed), points[0, :d], n_aux=target.n_aux)
