@@ -60,7 +60,8 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     from all others, they are outside the axes, and the figure says how many there are; it also says
     how many are not finite.
     """
-    what, bins = chosen(result, var_names, most), check_integer("bins", bins, least=1, most=MOST_BINS)
+    what = chosen(result, var_names, most)
+    bins = check_integer("bins", bins, least=1, most=MOST_BINS)
     equal = check_flag("equal", equal)
     if check_backend(backend, ax) == "arviz":
         return drawn_by_arviz("plot_pair", result, what, figsize)

@@ -67,7 +67,8 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
     -----
     For long chains only every k-th draw is shown, and the figure says so.
     """
-    bins, what = check_integer("bins", bins, least=1, most=MOST_BINS), chosen(result, var_names, most)
+    bins = check_integer("bins", bins, least=1, most=MOST_BINS)
+    what = chosen(result, var_names, most)
     if check_backend(backend, ax) == "arviz":
         return drawn_by_arviz("plot_trace", result, what, figsize)
     size = (9.0, 1.45 * len(what.labels) + 0.6)

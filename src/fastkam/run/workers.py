@@ -92,10 +92,11 @@ def as_workers(given: Any) -> Workers | None:
     from fastkam.run.processes import Processes
 
     if isinstance(given, Integral) and not isinstance(given, NO_NUMBERS):
-        if not 1 <= given <= MOST_PROCESSES:
+        processes = int(given)
+        if not 1 <= processes <= MOST_PROCESSES:
             raise ValueError(f"executor must be a number of processes from 1 to {MOST_PROCESSES}, "
-                             f"or an Executor, not {shown(given)}")
-        return Workers(Processes(int(given)), own=True, anywhere=False)
+                             f"or an Executor, not {shown(processes)}")
+        return Workers(Processes(processes), own=True, anywhere=False)
     if type(given) is Executor:
         raise TypeError("executor must be a concurrent.futures.Executor of a kind that runs tasks, "
                         "not its base class: give ThreadPoolExecutor(4), or a number of processes")
