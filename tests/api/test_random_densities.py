@@ -40,6 +40,16 @@ def test_a_random_density_is_reported(kinds, kwargs):
     assert "random" in kinds(f, *([] if "prior" in kwargs else [[0.1, 0.1]]), **kwargs)
 
 
+@pytest.mark.parametrize("f", [
+    lambda X: np.full(len(X), -0.5 * np.sum(X**2)),
+    lambda X: -0.5 * ((X - X.mean(axis=0)) ** 2).sum(axis=1),
+    lambda X: np.cumsum(-0.5 * (X**2).sum(axis=1)),
+    lambda X: np.full(len(X), -0.5 * (X[0] ** 2).sum())],
+    ids=["sum of all", "centered by all", "cumulated", "first of all"])
+def test_a_vectorized_density_that_depends_on_the_other_points_is_reported(kinds, f):
+    assert "random" in kinds(f, np.zeros(3), vectorized=True)
+
+
 @pytest.mark.parametrize("d", [2, 20])
 def test_a_random_density_with_a_gradient_is_reported(kinds, d):
     assert "random" in kinds(noisy(0.5, gradient=True), np.zeros(d))

@@ -275,7 +275,8 @@ def random_density(state: RunState) -> Iterator[Finding]:
             yield Finding(
                 "random", f"{line[0].upper()}{line[1:]}. If its exponential is an unbiased "
                 "estimate of the density, pass the function by Target.from_estimator; otherwise "
-                "the draws are biased: make the function return the same value each time.")
+                "the draws are biased: make the function return the same value each time. With "
+                "vectorized=True it must not depend on the other points of the call.")
             return
 
 

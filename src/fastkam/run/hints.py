@@ -40,7 +40,8 @@ def advice(fault: Fault, step: int, target: Target) -> str:
         getattr(getattr(target, "inner", target), "function", None), "of_single_points", False)
     return hint(fault.cause, fault.x) or (
         ": with vectorized=True the function is called with points (k, d), one per row"
-        if rows and isinstance(fault.cause, (TypeError, ValueError)) else "")
+        if rows and isinstance(fault.cause, (TypeError, ValueError))
+        and "vectorized=True" not in told(fault.cause) else "")
 
 
 def at_start(target: Target, x: NDArray[np.float64]) -> str:

@@ -49,11 +49,15 @@ class Mixture:
         return self.extended(more, other.means[1:], other.factors[1:], weight)
 
     def extended(self, weights: Array, means: Array, factors: Array, weight: float) -> Mixture:
-        """This mixture with further components, whose weights (n,) sum to 1, times `weight`."""
+        """This mixture with further components, whose weights (n,) sum to 1, times `weight`.
+
+        Those whose weight is 0, being too small for a number, are left out.
+        """
         own = (1 - weight) * self.weights[1:] / self.weights[1:].sum()
+        some = weight * weights > 0
         return Mixture(*modes.with_wide(
-            np.r_[own, weight * weights], np.vstack([self.means[1:], means]),
-            np.concatenate([self.factors[1:], factors])))
+            np.r_[own, weight * weights[some]], np.vstack([self.means[1:], means[some]]),
+            np.concatenate([self.factors[1:], factors[some]])))
 
     @property
     def n(self) -> int:

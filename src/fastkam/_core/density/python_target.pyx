@@ -331,6 +331,8 @@ def mend_array(array, shape, what):
         return ": return its column, [:, 0]"
     if len(shape) == 2 and array.shape == shape[::-1]:
         return ": return its transpose"
+    if what == "log density" and shape != (1,) and array.size == 1:
+        return ": sum over the coordinates of each point alone, with axis=1"
     return ""
 
 
