@@ -215,7 +215,10 @@ class Recorded:
             If there is none of such a name.
         """
         names = [var_names] if isinstance(var_names, str) else var_names
-        names = list(names) if isinstance(names, Iterable) else [names]
+        try:
+            names = list(names)
+        except TypeError:
+            names = [None]
         if not all(isinstance(name, str) for name in names):
             raise TypeError(f"var_names must be a name or a list of names, not {shown(var_names)}")
         labels, parts = [], []

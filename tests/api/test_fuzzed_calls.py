@@ -177,6 +177,8 @@ FOUND = {
     "executor as a duration": lambda: sample(executor=np.timedelta64(3, "D")),
     "levels": lambda: fk.diagnostics.quantile_deviation([1.0, 2.0], 1, []),
     "var_names": lambda: fk.plots.plot_rank(fk.sample(**plain_run(draws=9)), np.zeros((1, 1, 2))),
+    "var_names of no dimension": lambda: fk.plots.plot_rank(
+        fk.sample(**plain_run(draws=9)), np.array("x")),
     "draws of other gradients": lambda: fk.diagnostics.implied_moments(
         np.zeros((2, 30, 1)), np.zeros((2, 30, 2))),
     "means and as many covs": lambda: sample(
