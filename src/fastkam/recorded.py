@@ -214,13 +214,13 @@ class Recorded:
         ValueError
             If there is none of such a name.
         """
-        names = [var_names] if isinstance(var_names, str) else var_names
+        wrong = f"var_names must be a name or a list of names, not {shown(var_names)}"
         try:
-            names = list(names)
+            names = [var_names] if isinstance(var_names, str) else list(var_names)
         except TypeError:
-            names = [None]
+            raise TypeError(wrong) from None
         if not all(isinstance(name, str) for name in names):
-            raise TypeError(f"var_names must be a name or a list of names, not {shown(var_names)}")
+            raise TypeError(wrong)
         labels, parts = [], []
         for name in dict.fromkeys(names):
             if name not in self:

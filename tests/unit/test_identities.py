@@ -146,7 +146,7 @@ def test_a_variance_that_is_not_positive_gives_nan():
     ({"draws": np.ones((1, 100, 1)), "gradients": np.ones((1, 100, 1))}, "draws must have shape"),
     ({"draws": np.ones((4, 100))}, "draws must have shape"),
     ({"draws": np.full((4, 30, 1), np.nan)}, "draws must be finite"),
-    ({"gradients": np.zeros((4, 30, 2))}, "gradients must have shape"),
+    ({"gradients": np.zeros((4, 30, 2))}, "gradients must have the shape of draws"),
     ({"draws": np.ones((4, 2, 1)), "gradients": np.ones((4, 2, 1))}, "at least 12 in all"),
     ({"x": np.zeros((4, 29, 1))}, "x must have shape"),
     ({"x": np.zeros((4, 30, 0))}, "x must have shape"),

@@ -2,7 +2,8 @@
 
 Newton's method, with the curvature H from differences of gradients, leads to the mode:
 
-    x <- x + t |H|^-1 g(x),     t the best of 1, 1/2, ..., 1/256;   |H| has the eigenvalues |h_i|
+    x <- x + t (|H| + s I)^-1 g(x),   |H| has the eigenvalues |h_i|; the best of t = 1, 1/2, ...,
+                                      1/256 with s = 0, and of t = 1 with larger and larger s
 
 The normal density there is often too narrow, since densities of many dimensions have little of
 their mass near the mode. It is refined where the mass is, by a linear fit to gradients at points
@@ -24,6 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +36,11 @@ from fastkam._core.numerics.elementary import exp
 from fastkam.search.quadratic import FLATTEST_DIFFERENCE, LEAST_POINTS, Quadratic, of_derivatives
 
 Array = NDArray[np.float64]
+# (x, log density, scales) -> slopes (d,) and negative curvature (d, d), in units of the scales
+Derivatives = Callable[[Array, float, Array], tuple[Array, Array]]
 
 NEWTON_STEPS, SHORTER = 15, 2.0 ** -np.arange(9)  # steps at most; factors of each that are tried
+DAMPED = 10.0 ** np.arange(-4, 4)  # s in units of the largest slope: steps of at most 10^4 to 10^-3
 ARRIVED = 0.02  # gain of the log density by a step below which the mode is reached
 LONGER = 4.0  # factor by which the steps of differences may change from one point to the next
 REFINEMENTS, POINTS_EACH = 3, 2  # approximations after the first; pairs of points per dimension
@@ -71,32 +77,75 @@ def normal_by_gradients(
         it is best, and the acceptance probability of independent proposals from it. None if there
         is no mode where the density is curved in all directions.
     """
+    mode = climbed(evaluate, partial(by_gradients, gradients), x, logp, scales)
+    if not mode.arrived or (at_mode := of_derivatives(*mode[:5])) is None:
+        return None
+    return refined(evaluate, gradients, at_mode, rng)
+
+
+class Climbed(NamedTuple):
+    """The point at which Newton's method ends.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+    logp : float
+        The log density there.
+    scales, slopes : ndarray, shape (d,)
+        Steps, and derivatives in units of these.
+    precision : ndarray, shape (d, d)
+        The negative second derivatives, in the same units.
+    arrived : bool
+        Whether the density has a mode there.
+    """
+
+    x: Array
+    logp: float
+    scales: Array
+    slopes: Array
+    precision: Array
+    arrived: bool = False
+
+
+def climbed(
+    evaluate: Callable[[Array], Array],
+    derivatives: Derivatives,
+    x: Array,
+    logp: float,
+    scales: Array,
+    least: float = ARRIVED,
+) -> Climbed:
+    """Climb by Newton's method, from x (d,), as long as a step raises the log density by `least`.
+    """
     for _ in range(NEWTON_STEPS):
-        slopes, precision = second_derivatives(gradients, x, scales)
+        slopes, precision = derivatives(x, logp, scales)
+        here = Climbed(x, logp, scales, slopes, precision)
         if not (np.isfinite(precision).all() and np.isfinite(slopes).all()):
-            return None
+            return here
         try:
             values, vectors = eigen(precision)
         except np.linalg.LinAlgError:
-            return None
+            return here
         size = np.maximum(np.abs(values), FLATTEST_DIFFERENCE * np.abs(values).max())
         if not size.max() > 0:
-            return None
-        along = (vectors * (vectors.T * slopes).sum(axis=1) / size).sum(axis=1)
-        tried = x + SHORTER[:, None] * (scales * along)
+            return here
+        slope = (vectors.T * slopes).sum(axis=1)
+        along = (vectors * slope / size).sum(axis=1)
+        added = DAMPED[:, None] * np.abs(slope).max()
+        damped = product(slope / (size + added), np.ascontiguousarray(vectors.T))
+        tried = x + scales * np.concatenate([SHORTER[:, None] * along, damped])
         found = evaluate(tried)
         best = int(found.argmax())
-        if not found[best] > logp + ARRIVED:
-            at_mode = of_derivatives(x, logp, scales, slopes, precision)
-            return None if at_mode is None else refined(evaluate, gradients, at_mode, rng)
+        if not found[best] > logp + least:
+            return here._replace(arrived=True)
         x, logp = tried[best], float(found[best])
         curved = np.clip(precision.diagonal(), LONGER**-2, LONGER**2)
         scales = scales / np.sqrt(curved)
-    return None
+    return here._replace(x=x, logp=logp, scales=scales)
 
 
-def second_derivatives(
-    gradients: Callable[[Array], Array], x: Array, scales: Array
+def by_gradients(
+    gradients: Callable[[Array], Array], x: Array, logp: float, scales: Array
 ) -> tuple[Array, Array]:
     """Slopes (d,) and negative curvature (d, d) at x (d,), in units of the scales."""
     steps = np.diag(scales)

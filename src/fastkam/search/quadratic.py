@@ -177,6 +177,13 @@ def differences(
     evaluate: Callable[[Array], Array], x: Array, logp: float, scales: Array
 ) -> Quadratic | None:
     """The quadratic function with the first and second differences of a log density at x (d,)."""
+    return of_derivatives(x, logp, scales, *second_differences(evaluate, x, logp, scales))
+
+
+def second_differences(
+    evaluate: Callable[[Array], Array], x: Array, logp: float, scales: Array
+) -> tuple[Array, Array]:
+    """Slopes (d,) and negative curvature (d, d) at x (d,), in units of the scales."""
     steps = np.diag(scales)
     up, down = evaluate(x + steps), evaluate(x - steps)
     i, j = np.tril_indices(len(x), -1)
@@ -184,7 +191,7 @@ def differences(
                            for part in np.array_split(np.arange(len(i)), len(x))])
     slopes, precision = 0.5 * (up - down), np.diag(2 * logp - up - down)
     precision[i, j] = precision[j, i] = up[i] + up[j] - both - logp
-    return of_derivatives(x, logp, scales, slopes, precision)
+    return slopes, precision
 
 
 def of_derivatives(

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from fastkam.numerics.median import median
 from fastkam.run.faults import describe
+from fastkam.search import newton
+from fastkam.search.ascent import Place, ascended, found_at
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.found import Known, Prior, Search
 from fastkam.search.images import try_images
@@ -95,6 +97,7 @@ class Searcher:
         self.origin, self.level = points[0], -np.inf
         self.scales, self.flat = np.ones(self.d), np.zeros(self.d, bool)
         self.start, self.extent = self.origin, self.scales  # of the walkers, see far_away
+        self.derivatives: newton.Derivatives | None = None  # by gradients, if there are any
         self.population: Population | None = None
         self.beyond: Mixture | None = None  # fitted where walkers had been moved into other modes
         self.spent = False  # whether it has ended early
@@ -111,6 +114,21 @@ class Searcher:
         self.say(f"scales {self.scales.min():.2g} to {self.scales.max():.2g}")
         if self.flat.any():
             self.say(f"the log density does not change along {np.flatnonzero(self.flat).tolist()}")
+
+    def ascend(self) -> None:
+        """Climb from points so far from the mass that the scales there are useless."""
+        here = Place(self.origin, self.level, self.scales, self.flat)
+        above = ascended(self.evaluate, here, self.derivatives)
+        if above is here:
+            return
+        self.say(f"log density up by {above.logp - self.level:.3g} along coordinates")
+        self.origin, self.level, self.scales, self.flat = above
+        self.start, self.extent = self.origin, self.scales
+        values = self.evaluate(self.points)
+        self.points = np.array([
+            ascended(self.evaluate, found_at(self.evaluate, x, value), self.derivatives).x
+            if np.isfinite(value) and (x != here.x).any() else above.x
+            for x, value in zip(self.points, values.tolist(), strict=True)])
 
     @property
     def stages(self) -> int:
@@ -316,6 +334,7 @@ class Searcher:
         if self.known.wrap is not None or self.d > MOST_BY_DIFFERENCES:
             return None
         gradients = partial(self.evaluate.gradients, target=differentiable.bind())
+        self.derivatives = partial(newton.by_gradients, gradients)
         try:
             with np.errstate(all="ignore"):
                 self.begin()
@@ -355,6 +374,7 @@ class Searcher:
         self.begin()
         points = self.points
         if disperse:
+            self.ascend()
             population = self.gather(max(4, chains + chains % 2), (1.0,), self.known.prior)
             population.approach(BRIEF_STAGES)
             middle = int(np.argsort(population.logp, kind="stable")[population.K // 2])
@@ -370,6 +390,7 @@ class Searcher:
 
     def full_to_its_end(self, chains: int, most_evaluations: int) -> Search:
         self.begin()
+        self.ascend()
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
         population = self.gather(K, levels(self.d), self.known.prior)
         # a mode may be lost when all walkers in it leave it: it can be found again from these

@@ -1,0 +1,66 @@
+"""The default call from starts that are far from the mass."""
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+
+N = 200
+RNG = np.random.default_rng(7)
+HEIGHT = RNG.normal(170, 10, N)
+PAY = 100 * HEIGHT + RNG.normal(0, 2000, N)
+
+
+def regression(x):
+    """Raw predictors of pay, flat priors: two coefficients and the logarithm of the deviation."""
+    r = PAY - x[0] - x[1] * HEIGHT
+    return -0.5 * (r @ r) * np.exp(-2 * x[2]) - N * x[2]
+
+
+NOISE = RNG.standard_normal(N)
+SERIES = NOISE + 0.5 * np.r_[0.0, NOISE[:-1]]
+
+
+def moving_average(x):
+    """Errors grow as theta^n where |theta| > 1: log densities of -1e60."""
+    theta, log_sd = x
+    e = 0.0
+    total = -0.5 * theta**2
+    for y in SERIES:
+        e = y - theta * e
+        total -= 0.5 * (e * np.exp(-log_sd)) ** 2 + log_sd
+        if not total > -1e300:
+            return -np.inf
+    return total
+
+
+@pytest.mark.parametrize("start", [[0.05, 1.8, -1.4], [-1.9, 0.3, 1.1]])
+def test_a_regression_from_a_start_without_thought(start):
+    assert regression(start) < -1e7
+    result = fk.sample(regression, start, seed=1)
+    assert result.warnings == []
+    assert result.evaluations < 25_000
+    X = np.column_stack([np.ones(N), HEIGHT])
+    best, squares, *_ = np.linalg.lstsq(X, PAY, rcond=None)
+    sd = np.sqrt(squares[0] / (N - 4) * np.linalg.inv(X.T @ X).diagonal())  # Student, flat priors
+    table = result.summary()
+    np.testing.assert_allclose(table["mean"][:2], best, atol=0.2 * sd.max(), rtol=0.1)
+    np.testing.assert_allclose(table["sd"][:2], sd, rtol=0.15)
+
+
+@pytest.mark.parametrize("start", [[1.8, -1.5], [-1.7, 0.5]])
+def test_a_series_whose_errors_explode_at_the_start(start):
+    assert moving_average(start) < -1e30
+    result = fk.sample(moving_average, start, seed=1)
+    assert result.warnings == []
+    assert abs(result.summary()["mean"][0] - 0.5) < 0.25
+
+
+def test_far_from_one_of_two_modes():
+    """Starts at a distance of thousands of standard deviations; both modes are found."""
+    def f(x):
+        return np.logaddexp(-0.5 * ((x - 4) ** 2).sum(), -0.5 * ((x + 4) ** 2).sum())
+
+    result = fk.sample(f, [3e3, -1e3], seed=1)
+    assert result.warnings == []
+    assert 0.35 < (result.draws[..., 0] > 0).mean() < 0.65
