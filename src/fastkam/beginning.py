@@ -352,8 +352,8 @@ class Call:
         try:
             kernel = method.build(self.points[0])  # refuses what does not fit the dimension
         except MemoryError as error:
-            raise ValueError(f"{method!r} must fit into memory in dimension {target.dim}, and does "
-                             f"not: {error}") from error
+            raise ValueError(f"{method!r} must fit into memory in the dimension of x0, "
+                             f"{target.dim}, and does not: {error}") from error
         if self.check_gradient and method.needs_gradient:
             with self.watch:  # a point that hangs ends the check in time
                 self.wrong_gradient = check_start(target, self.points[0])

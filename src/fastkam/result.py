@@ -304,8 +304,8 @@ def resume(
     if stop is not None:
         stop.check(state.layout)
     if isinstance(state.sampler, ImportanceWeighted):
-        raise ValueError('a run with surrogate="learn" cannot be resumed: call sample again with a '
-                         "larger budget")
+        raise ValueError('result must not be that of a run with surrogate="learn", which cannot be '
+                         "resumed: call sample again with a larger budget")
     if options.store is not None and isinstance(state.trace, StoredTrace):
         raise ValueError(f"store must not be given: the run continues in its own, "
                          f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")

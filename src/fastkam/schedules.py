@@ -56,7 +56,7 @@ class Power(Parameters):
 
     def __call__(self, n: int) -> float:
         """The n-th term, n = 1, 2, ..."""
-        return min(self.cap, self.c * (self.offset + n) ** -self.k)
+        return min(float(self.cap), float(self.c) * (float(self.offset) + n) ** -float(self.k))
 
 
 def constant(c: float) -> Power:

@@ -184,6 +184,16 @@ FOUND = {
     "means and as many covs": lambda: sample(
         sampler=fk.ModeJumping(means=[[0.0, 1.0]], covs=[np.eye(2)] * 3)),
     "means far apart": lambda: sample(sampler=fk.ModeJumping(means=[[0.0, 1.0], [1.0, 1e308]])),
+    "gradients of large draws": lambda: fk.diagnostics.implied_moments(
+        1e150 * np.random.default_rng(1).normal(size=(2, 30, 1)), np.full((2, 30, 1), 1e200)),
+    "covs far too large": lambda: sample(sampler=fk.ModeJumping(
+        means=[[0.0, 1.0], [1.0, 2.0]], covs=1e308)),
+    "dims": lambda: sample(names=["a", "b"], dims={"a": np.array("city")}),
+    "logp that fails": lambda: fk.plots.plot_2d(
+        fk.sample(**plain_run(draws=9)), logp=np.zeros, bins=9),
+    "names nested too deeply": lambda: fk.plots.plot_adaptation(
+        fk.sample(**plain_run(draws=9)), [nested(5000)]),
+    "surrogate_steps": lambda: sample(surrogate=lambda x: -float(x @ x), surrogate_steps=2**31),
     "x0": lambda: fk.AskTell(x0=lambda rng: {}),
     "x0 as a function of something else": lambda: sample(x0=len),
     "factory": lambda: sample(target=fk.TargetRecipe(len, gradient=1)),
@@ -197,6 +207,12 @@ def test_found_and_mended(name):
         FOUND[name]()
     argument = {"seed": "rng"}.get(name, name.split()[0])
     assert judged(Entry(None, dict), [argument], caught.value) == REFUSED
+
+
+def test_a_gain_of_numpy_numbers_of_few_bits():
+    gain = fk.schedules.Power(offset=np.int8(1), k=np.int8(1))
+    assert gain(3) == 0.25
+    assert fk.schedules.Power(offset=np.int8(127))(2**31) > 0
 
 
 def test_points_in_any_order_of_memory():

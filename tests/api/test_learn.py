@@ -107,7 +107,7 @@ def test_operations_that_weighted_draws_refuse(run):
         result.resample().log_evidence()
     with pytest.raises(ValueError, match=r"^result must be the one with weights"):
         result.resample().log_evidence(evaluations=0, target=Bent())
-    with pytest.raises(ValueError, match='surrogate="learn" cannot be resumed'):
+    with pytest.raises(ValueError, match='surrogate="learn", which cannot be resumed'):
         result.resume(10)
     pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match=r"plot result\.resample\(\)"):

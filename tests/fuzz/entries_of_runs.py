@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import fields
 
 import numpy as np
@@ -182,6 +184,8 @@ def asked(**arguments):
 
 def calls():
     """The path of a file of calls."""
+    with suppress(OSError):
+        os.remove("calls.fk")  # another call may have written it
     fk.sample(**plain_run(), evaluations="calls.fk")
     return "calls.fk"
 
@@ -208,7 +212,8 @@ def after_runs():
                                weight=0.3, raises=(OSError, UnicodeError), words=("file",),
                                covers=("Evaluations",))
     yield "load", Entry(lambda path, **more: fk.load(path, **more), lambda: {"path": saved()},
-                        ("sampler", "schedule"), check=is_run, words=("file", "run.fk"),
+                        ("sampler", "schedule"), check=is_run,
+                        words=("file", "run.fk", "not a fastkam result"),
                         raises=(OSError, UnicodeError), covers=("load",))
     yield "Result.save", Entry(lambda path: result().save(path), lambda: {"path": "other.fk"},
                                raises=(OSError, UnicodeError), words=("file",), covers=("Result",))

@@ -227,7 +227,10 @@ def near_number(rng, value):
                lambda: str(value), lambda: complex(value), lambda: value * 1e300,
                lambda: value * 1e-300, lambda: value * 2**70, lambda: decimal.Decimal(value),
                lambda: fractions.Fraction(value), lambda: np.int64(value), lambda: bool(value)]
-    return chosen(rng, changes)()
+    try:
+        return chosen(rng, changes)()
+    except (ArithmeticError, ValueError):  # the change is not possible
+        return odd(rng)
 
 
 def near_list(rng, value):

@@ -175,8 +175,11 @@ def implied_moments(
         L = cholesky(np.atleast_2d(np.cov(flat.T)))
     except ValueError:
         raise ValueError("draws must spread along all coordinates, and not on a plane") from None
-    whitened = np.linalg.solve(L, (flat - flat.mean(axis=0)).T).T
-    s = stein_functions(whitened, gradients.reshape(-1, d) @ L, degree_for(chains * n, d))
+    with np.errstate(over="ignore", invalid="ignore"):
+        whitened = np.linalg.solve(L, (flat - flat.mean(axis=0)).T).T
+        s = stein_functions(whitened, gradients.reshape(-1, d) @ L, degree_for(chains * n, d))
+    if not np.isfinite(s).all():
+        raise ValueError("draws and gradients must not be so large that their products overflow")
     return moments_of(s.reshape(chains, n, -1), x)
 
 

@@ -75,7 +75,7 @@ def check_fields(names, fields):
     for name in which:
         if not isinstance(name, str) or name not in fields:
             raise ValueError(f"names has {shown(name)}, and what was learned is "
-                             f"{', '.join(fields)}{near(str(name), fields)}")
+                             f"{', '.join(fields)}{near(name, fields)}")
     if not which:
         raise ValueError("names must name at least one field")
     return which, ""

@@ -248,7 +248,11 @@ def contours(axes, logp, bounds, bins):
     """The lines of the density that hold MASSES of its mass on a grid within the bounds."""
     places = [np.linspace(low, high, bins) for low, high in bounds]
     points = np.stack(np.meshgrid(*places), axis=-1)
-    values = real_array("logp(X)", logp(points.reshape(-1, 2)))
+    try:
+        values = real_array("logp(X)", logp(points.reshape(-1, 2)))
+    except Exception as error:
+        error.add_note(f"raised by logp, which was called with points of shape {(bins * bins, 2)}")
+        raise
     if values.shape != (bins * bins,):
         raise ValueError(f"logp must return ({bins * bins},) numbers, not {values.shape}")
     values = values.reshape(bins, bins)

@@ -235,8 +235,10 @@ def check_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 def check_dims(name: str, dims: Any) -> list[str]:
     """Names of dimensions given as one string or several, as a list."""
-    listed = isinstance(dims, Iterable) and not isinstance(dims, str)
-    some = list(dims) if listed else [dims]
+    try:
+        some = [dims] if isinstance(dims, str) else list(dims)
+    except TypeError:
+        some = [None]
     if not all(isinstance(dim, str) for dim in some):
         raise TypeError(f"dims[{name!r}] must be a list of names of dimensions, not "
                         f"{shown(dims)}: the shape of a parameter is given as "

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam._core.engine.kernel import Kernel
 
+MOST_STEPS = 10**6  # on the surrogate for each evaluation: a run ends between such steps only
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DelayedAcceptance(Composite):
@@ -42,7 +44,7 @@ class DelayedAcceptance(Composite):
 
     def __post_init__(self) -> None:
         name = type(self.sampler).__name__
-        check_integer("steps", self.steps, least=1)
+        check_integer("steps", self.steps, least=1, most=MOST_STEPS)
         if not isinstance(self.sampler, Sampler):
             raise TypeError(f"sampler must be a Sampler, not {shown(self.sampler)}")
         if self.sampler.needs_gradient:
@@ -75,8 +77,8 @@ def check_stages(sampler: Sampler, target: Target) -> None:
     """Refuse delayed acceptance without a surrogate, and a surrogate without it."""
     delayed = isinstance(sampler, DelayedAcceptance)
     if delayed != (target.surrogate is not None):
-        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run of "
-                         f"{type(sampler).__name__}")
+        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run, or its "
+                         f"result, of {type(sampler).__name__}")
 
 
 def check_steps(steps: Any, surrogate: Any) -> int:
@@ -85,4 +87,4 @@ def check_steps(steps: Any, surrogate: Any) -> int:
         return 1
     if surrogate is None:
         raise ValueError(f"surrogate_steps must not be given without surrogate, not {shown(steps)}")
-    return check_integer("surrogate_steps", steps, least=1)
+    return check_integer("surrogate_steps", steps, least=1, most=MOST_STEPS)

@@ -148,10 +148,11 @@ class ModeJumping(Composite, name="jumps"):
     def with_wide(self, mixture: modes.Mixture) -> modes.Mixture:
         """The given components with a wide one in front."""
         try:
-            return modes.with_wide(*mixture)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return modes.with_wide(*mixture)
         except np.linalg.LinAlgError:
-            raise ValueError("means must be so near to each other that the squares of their "
-                             f"distances are finite, not {shown(self.means)}") from None
+            raise ValueError("means and covs must have finite squares of distances, not "
+                             f"{shown(self.means)} and {shown(self.covs)}") from None
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d, mixture = len(x0), self.given(len(x0))
