@@ -77,8 +77,8 @@ def check_stages(sampler: Sampler, target: Target) -> None:
     """Refuse delayed acceptance without a surrogate, and a surrogate without it."""
     delayed = isinstance(sampler, DelayedAcceptance)
     if delayed != (target.surrogate is not None):
-        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run, or its "
-                         f"result, of {type(sampler).__name__}")
+        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run of "
+                         f"{type(sampler).__name__}")
 
 
 def check_steps(steps: Any, surrogate: Any) -> int:
