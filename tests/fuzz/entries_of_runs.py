@@ -203,8 +203,8 @@ def after_runs():
                           weight=2, covers=("resume",))
     yield "resume a file", Entry(
         go_on, lambda: {"result": saved(), "draws": 5, "target": Density()}, resumed, (), is_run,
-        ("target", "density", "file", "run.fk", "surrogate"), raises=(OSError, UnicodeError, ImportError),
-        covers=("resume", "Result"))
+        ("target", "density", "file", "run.fk", "surrogate"),
+        raises=(OSError, UnicodeError, ImportError), covers=("resume", "Result"))
     yield "AskTell", Entry(asked, lambda: {"x0": np.zeros(D), "seed": 1}, check=is_run,
                            words=("starting point", "coordinates"), weight=0.3,
                            covers=("AskTell",))
