@@ -290,6 +290,8 @@ class Call:
         if done.learned is None:
             if not self.options.report.asked:  # otherwise nothing follows
                 done.warn()
+            if (self.points == self.points[0]).all():
+                self.points = done.calls.higher(self.points)
             return False
         frozen = frozen_walk(done, self.chains)
         self.surrogate, self.search, self.enough = done.learned.density, False, False

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
 from fastkam.search.evaluator import Evaluator
+from fastkam.search.population import largest_drop
 from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
@@ -147,6 +148,14 @@ class Calls:
     def left(self) -> float:
         """The number of calls that are left."""
         return self.budget - self.n
+
+    def higher(self, points: Array) -> Array:
+        """Return the point with the highest density in place of equal ones (n, d) far below it."""
+        X, y = self.finite()
+        same = (points[0] == X).all(axis=1)
+        if not same.any() or y.max() < y[same].max() + largest_drop(X.shape[1]):
+            return points
+        return np.tile(X[y.argmax()], (len(points), 1))
 
     def all(self) -> tuple[Array, Array]:
         """Return points (n, d) and log densities (n,), in the order of the calls."""

@@ -33,13 +33,14 @@ PRIOR_DRAWS = 10  # per dimension
 
 
 def design(
-    calls: Calls, searcher: Searcher, points: Array, known: Known, rng: np.random.Generator
+    calls: Calls, searcher: Searcher, known: Known, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Make the first calls; return roughly the center (d,) and a factor (d, d) of the covariance.
+
+    The searcher has begun: it has found scales, and has climbed from starts far from the mass.
     """
-    searcher.begin()
     scales = searcher.scales
-    for start in starts(calls, searcher, points, known, rng):
+    for start in starts(calls, searcher, known, rng):
         climb(calls, start, scales, CLIMB)
     X, y = calls.finite()
     calls(mirrored(X[y.argmax()], rng))
@@ -55,12 +56,12 @@ def design(
 
 
 def starts(
-    calls: Calls, searcher: Searcher, points: Array, known: Known, rng: np.random.Generator
+    calls: Calls, searcher: Searcher, known: Known, rng: np.random.Generator
 ) -> list[Array]:
     """Return starting points: the origin, and the best of other starts and draws from the prior."""
-    others = np.unique(points, axis=0)
+    others = np.unique(searcher.points, axis=0)
     if known.prior is not None:
-        others = np.vstack([others, known.prior(PRIOR_DRAWS * points.shape[1], rng)])
+        others = np.vstack([others, known.prior(PRIOR_DRAWS * searcher.d, rng)])
     others = others[(others != searcher.origin).any(axis=1)]
     if not len(others):
         return [searcher.origin]

@@ -164,20 +164,25 @@ def learn(
     """Return the rounds after the first points; None if no surrogate pays.
 
     At most 60 % of the budget are used, or 85 % if there is no surrogate before; more than 400 +
-    100 d calls only if some ends of the density are still unknown.
+    100 d calls only if some ends of the density are still unknown. The way from a start that is far
+    from the mass does not count.
     """
-    most = LEARNING + LEARNING_EACH * points.shape[1]
-    longest = SHARE * budget
-    at_last = max(longest, min(most, SHARE_OF_FEW * budget))
     searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
     searcher.evaluate = calls  # type: ignore[assignment]
     watch = calls.evaluator.watch
-    calls.budget, whole = at_last, calls.budget
+    calls.budget, whole = SHARE_OF_FEW * budget, calls.budget
     watch.until, end = watch.begun + LEARNING_TIME * (watch.until - watch.begun), watch.until
     rounds: Rounds | None = None
     more = " (more calls may give one)"
     try:
-        center, factor = design(calls, searcher, points, known, rng)
+        searcher.begin()
+        searcher.ascend()
+        way, left = calls.n, budget - calls.n
+        most = way + LEARNING + LEARNING_EACH * points.shape[1]
+        longest = way + SHARE * left
+        at_last = max(longest, min(most, way + SHARE_OF_FEW * left))
+        calls.budget = at_last
+        center, factor = design(calls, searcher, known, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
         X, y = calls.finite()
         if calls.room >= REPEATED:
