@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam.surrogate.calls import Calls
 
 N = 200
 RNG = np.random.default_rng(7)
@@ -64,3 +65,25 @@ def test_far_from_one_of_two_modes():
     result = fk.sample(f, [3e3, -1e3], seed=1)
     assert result.warnings == []
     assert 0.35 < (result.draws[..., 0] > 0).mean() < 0.65
+
+
+def test_a_surrogate_is_learned_from_a_start_without_thought():
+    """Within 2000 calls, a few hundred of which are the way to the mass."""
+    result = fk.sample(regression, [0.05, 1.8, -1.4], surrogate="learn", budget=2000, seed=1)
+    assert result.weights is not None  # draws of a surrogate
+    assert result.evaluations <= 2000
+    X = np.column_stack([np.ones(N), HEIGHT])
+    best, squares, *_ = np.linalg.lstsq(X, PAY, rcond=None)
+    sd = np.sqrt(squares[0] / (N - 4) * np.linalg.inv(X.T @ X).diagonal())
+    table = result.summary()
+    assert (np.abs(table["mean"][:2] - best) < 0.2 * sd).all()
+
+
+def test_a_run_that_follows_a_surrogate_begins_at_its_best_call():
+    """Unless its start is about as good."""
+    target = fk.as_target(lambda x: -0.5 * float(x @ x), 2)
+    calls = Calls(target, np.random.default_rng(1), 100)
+    far, near = np.full((4, 2), 30.0), np.full((4, 2), 1.0)
+    calls(np.array([[30.0, 30.0], [0.5, 0.0], [1.0, 1.0]]))
+    assert (calls.higher(far) == [0.5, 0.0]).all()
+    assert (calls.higher(near) == near).all()

@@ -1,0 +1,1 @@
+"""The default call on posteriors of posteriordb, against its reference draws."""
