@@ -214,18 +214,17 @@ class Recorded:
         ValueError
             If there is none of such a name.
         """
-        wrong = f"var_names must be a name or a list of names, not {shown(var_names)}"
         try:
             names = [var_names] if isinstance(var_names, str) else list(var_names)
         except TypeError:
-            raise TypeError(wrong) from None
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError(wrong)
+            raise TypeError("var_names must be a name or a list of names, not "
+                            f"{shown(var_names)}") from None
+        for name in names:
+            if not isinstance(name, str) or name not in self:
+                raise ValueError(f"var_names has {shown(name)}, and there are "
+                                 f"{', '.join(self.keys()[:20])}{near(name, self.keys())}")
         labels, parts = [], []
         for name in dict.fromkeys(names):
-            if name not in self:
-                raise ValueError(f"var_names has {shown(name)}, and there are "
-                                 f"{', '.join(self.keys()[:20])}{near(str(name), self.keys())}")
             part = np.asarray(self[name][:, ::step], dtype=float)
             labels += self.labels_of(name)
             parts.append(part.reshape(*part.shape[:2], -1))

@@ -114,7 +114,7 @@ class LogDensity:
     def __call__(self, x):
         """The log density at x (4,)."""
         beta, gamma, i0, phi = np.exp(x)
-        if not i0 < BOYS:
+        if not (i0 < BOYS and phi < 1e10):
             return -np.inf
         infected = solve(beta, gamma, i0, DAYS)
         if infected is None:

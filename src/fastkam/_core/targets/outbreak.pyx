@@ -29,6 +29,8 @@ cdef struct Outbreak:
     double constant             # -sum log y_k!
     const double *prior_mean    # (4,)
 
+cdef double MOST_PHI = 1e10  # above it the difference of log gamma functions is lost to rounding
+
 
 cdef class OutbreakDensity(Target):
     cdef Outbreak outbreak
@@ -154,7 +156,7 @@ cdef int outbreak_logp(size_t d, const double *x, double *logp, void *data) noex
     cdef double[MOST_DAYS] infected
     cdef Py_ssize_t k
     logp[0] = -INFINITY
-    if not (i0 < o.population and i0 > 0 and phi > 0 and isfinite(beta + gamma + phi)):
+    if not (i0 < o.population and i0 > 0 and 0 < phi < MOST_PHI and isfinite(beta + gamma)):
         return 0
     if solution(o.population, beta, gamma, i0, o.n, o.days, infected):
         return 0                # infections within minutes, which no data support
