@@ -248,8 +248,10 @@ def test_a_density_that_is_a_number_in_some_form(cast):
     ],
 )
 def test_vectorized_densities_that_are_no_numbers(answer, says):
-    with pytest.raises(fk.SamplingError, match="the log density must be a real array.*" + says):
+    with pytest.raises(fk.SamplingError, match="the log density must be a real array.*" + says
+                       ) as caught:
         sample(answer, np.zeros(D), vectorized=True, chains=4)
+    assert str(caught.value).count("vectorized=True") == 1
     estimated = fk.Target.from_estimator(lambda X, U: answer(X), D, 3, vectorized=True)
     with pytest.raises(fk.SamplingError, match="the log density must be a real array.*" + says):
         sample(estimated, np.zeros(D), chains=4)

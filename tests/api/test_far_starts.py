@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam.search.search import Searcher
+from fastkam.surrogate import run
 from fastkam.surrogate.calls import Calls
 
 N = 200
@@ -65,6 +67,50 @@ def test_far_from_one_of_two_modes():
     result = fk.sample(f, [3e3, -1e3], seed=1)
     assert result.warnings == []
     assert 0.35 < (result.draws[..., 0] > 0).mean() < 0.65
+
+
+def test_a_named_sampler_starts_near_the_mass():
+    result = fk.sample(regression, [0.05, 1.8, -1.4], sampler="am", seed=1)
+    assert regression(result.state.x0[0]) > -2500  # -1800 at the mode
+    assert result.warnings == []
+
+
+def test_starts_of_several_chains_climb():
+    """Each from its own point."""
+    starts = np.array([[0.05, 1.8, -1.4], [-1.9, 0.3, 1.1]])
+    searcher = Searcher(fk.as_target(regression, 3), starts, np.random.default_rng(1))
+    with np.errstate(all="ignore"):
+        searcher.begin()
+        searcher.ascend()
+    assert all(regression(x) > -2500 for x in searcher.points)
+    assert (searcher.points[0] != searcher.points[1]).any()
+
+
+def test_the_way_to_the_mass_does_not_count_as_learning(monkeypatch):
+    ways, most = [], []
+    design, until_good = run.design, run.Rounds.until_good
+
+    def seen_design(calls, *arguments):
+        ways.append(calls.n)
+        return design(calls, *arguments)
+
+    def seen_until_good(rounds, calls):
+        most.append(calls)
+        until_good(rounds, calls)
+
+    monkeypatch.setattr(run, "design", seen_design)
+    monkeypatch.setattr(run.Rounds, "until_good", seen_until_good)
+    fk.sample(regression, [0.05, 1.8, -1.4], surrogate="learn", budget=3000, seed=1)
+    assert ways[0] > 100
+    assert most[0] == ways[0] + 400 + 3 * 100
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+def test_a_run_goes_on_from_the_calls_of_a_surrogate_that_does_not_pay(monkeypatch):
+    monkeypatch.setattr(run, "LEAST", 2.0)  # no surrogate is good enough
+    result = fk.sample(regression, [0.05, 1.8, -1.4], surrogate="learn", budget=6000, seed=1)
+    assert any("does not pay" in line for line in result.search)
+    assert not any("climb from far away" in line for line in result.search)
 
 
 def test_a_surrogate_is_learned_from_a_start_without_thought():

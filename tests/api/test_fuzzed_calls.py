@@ -194,6 +194,8 @@ FOUND = {
     "names nested too deeply": lambda: fk.plots.plot_adaptation(
         fk.sample(**plain_run(draws=9)), [nested(5000)]),
     "surrogate_steps": lambda: sample(surrogate=lambda x: -float(x @ x), surrogate_steps=2**31),
+    "steps on a surrogate": lambda: fk.samplers.DelayedAcceptance(
+        sampler=SAMPLERS["ram"](), steps=2**31),
     "x0": lambda: fk.AskTell(x0=lambda rng: {}),
     "x0 as a function of something else": lambda: sample(x0=len),
     "factory": lambda: sample(target=fk.TargetRecipe(len, gradient=1)),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastkam.search.ascent import ascended, found_at
+from fastkam.search.ascent import along, ascended, found_at
 
 
 class Counted:
@@ -66,16 +66,51 @@ def test_near_the_mass_only_a_look_is_made():
     assert n == 6
 
 
-def test_the_neck_of_a_funnel_is_not_climbed():
-    """All effects equal their mean: the density grows without end as their spread goes to 0."""
-    def f(x):
-        mean, log_sd, effects = x[0], x[1], x[2:]
-        r = (effects - mean) * np.exp(-log_sd)
-        data = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]) - effects
-        return -0.5 * r @ r - 7 * log_sd - 0.5 * (data / 12) @ (data / 12) - (mean / 10) ** 2 / 2
+def schools(x):
+    """A mean, the log of a spread and eight effects: without end where these equal their mean."""
+    mean, log_sd, effects = x[0], x[1], x[2:10]
+    r = (effects - mean) * np.exp(-log_sd)
+    data = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]) - effects
+    return -0.5 * r @ r - 7 * log_sd - 0.5 * (data / 12) @ (data / 12) - (mean / 10) ** 2 / 2
 
-    place, begin, _ = climbed_from(f, np.zeros(10))
+
+def test_the_neck_of_a_funnel_is_not_climbed():
+    place, begin, _ = climbed_from(schools, np.zeros(10))
     assert place is begin
+
+
+def test_newtons_method_does_not_lead_into_the_neck():
+    """From a start that is far off in two further coordinates, so that it is used."""
+    def f(x):
+        return schools(x) - 0.5 * (x[10] ** 2 - 1.9 * x[10] * x[11] + x[11] ** 2)
+
+    place, _, _ = climbed_from(f, [*np.zeros(10), 500.0, 300.0])
+    assert np.abs(place.x[10:]).max() < 50
+    assert abs(place.x[1]) < 1e-6
+
+
+def test_correlated_predictors_from_a_start_where_the_deviation_hardly_curves():
+    """There a step of slope / curvature is far too long, and so is each of its parts."""
+    rng = np.random.default_rng(4)
+    X = 10 * (rng.normal(size=(100, 1)) + 0.3 * rng.normal(size=(100, 5)))
+    y = X @ np.ones(5) + rng.normal(size=100)
+
+    def f(x):
+        r = y - X @ x[:5]
+        return -0.5 * (r @ r) * np.exp(-2 * x[5]) - 100 * x[5]
+
+    squares = np.linalg.lstsq(X, y, rcond=None)[1][0]
+    place, _, n = climbed_from(f, rng.uniform(-2, 2, 6))
+    assert place.logp > -50 - 50 * np.log(squares / 100) - 60
+    assert n < 600
+
+
+@pytest.mark.parametrize("peak", [150.0, 200.0, 300.0, 500.0, 700.0, 1100.0])
+def test_a_step_along_a_line_is_near_the_best(peak):
+    f = Counted(lambda x: -((x[0] - peak) ** 2))
+    t, value = along(f, np.zeros(1), 0, 100.0, -(peak**2))
+    assert abs(t - peak) <= peak / 3
+    assert value == f(np.array([[t]]))[0]
 
 
 @pytest.mark.parametrize("f", [lambda x: 3 * x[0], lambda x: x[0] ** 3])

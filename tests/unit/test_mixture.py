@@ -6,6 +6,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from fastkam._core.numerics.mixture import expect, log_densities
+from fastkam.samplers import modes
+from fastkam.search.mixture import Mixture
 
 NEGLIGIBLE = 1e-4       # a smaller share of a state is left out
 
@@ -50,3 +52,10 @@ def test_the_density_has_the_tails_of_each_component(mixture):
     terms[:, 0] = stats.multivariate_t(means[0], factors[0] @ factors[0].T, df=3).logpdf(states)
     np.testing.assert_allclose(log_densities(states, weights, means, factors),
                                logsumexp(np.log(weights) + terms, axis=1), rtol=1e-9)
+
+
+def test_a_component_whose_weight_is_too_small_for_a_number_is_left_out():
+    one = Mixture(*modes.with_wide(np.ones(1), np.zeros((1, 2)), np.eye(2)[None]))
+    more = one.extended(np.array([1.0, 0.0]), np.ones((2, 2)), np.array([np.eye(2)] * 2), 0.2)
+    assert more.n == 2
+    np.testing.assert_allclose(more.weights[1:] / more.weights[1:].sum(), [0.8, 0.2])

@@ -1,11 +1,19 @@
 """A climb from a start so far from the mass that its scales are useless there.
 
-On a long steep slope a step that changes the log density by 1 is tiny: a start at D standard
-deviations s from the mode of a normal density has the scale s / D there, and D^2 of these lead to
-the mode. Walkers whose steps grow from such scales would not arrive. Each coordinate in turn is
-moved along its own line, to the highest point among steps that grow by factors, which takes of the
-order of log D evaluations; Newton's method follows, with second differences; then scales are found
-again, until the slopes are no longer long.
+With h_k the scale of coordinate k at x, a step that changes log pi by 1, a slope is long if
+
+    log pi(x + 100 h_k e) - log pi(x) > 50,     e = e_k or -e_k, a unit vector
+
+On it scales are tiny: at D standard deviations s from the mode of a normal density h is s / D, and
+D^2 such steps lead to the mode. Walkers whose steps grow from such scales would not arrive. So each
+coordinate is moved along its own line, to the highest point among steps that grow by factors, which
+takes of the order of log D evaluations; Newton's method (see newton.py) follows; then scales are
+found again, until no slope is long. A coordinate is held if its slope has no end, or if a step
+along it lowers the mass,
+
+    pi(x) h_1 ... h_d,
+
+since this leads into the neck of a funnel, where the density may grow without end.
 """
 
 from __future__ import annotations
@@ -50,8 +58,7 @@ def ascended(
 ) -> Place:
     """Climb the long slopes at a place; return where there are none, or the place itself.
 
-    A slope without an end is not climbed, nor one where the mass, the density times the volume that
-    the scales span, is less at the top: it leads into the neck of a funnel.
+    A slope without an end is not climbed, nor one with less mass at its top.
 
     Parameters
     ----------
@@ -67,7 +74,7 @@ def ascended(
     for _ in range(ROUNDS):
         slopes = long_slopes(evaluate, place, shut)
         above = moved(evaluate, place, slopes, shut)
-        if mass(above) < mass(place):
+        if log(above.scales).sum() < log(place.scales).sum():  # one of them may lead into a neck
             above = place
             for slope in slopes:
                 one = moved(evaluate, above, [slope], shut)
@@ -75,26 +82,35 @@ def ascended(
                 above = above if shut[slope[0]] else one
         if above is place:
             break
-        place = by_newton(evaluate, above, derivatives)
+        place = by_newton(evaluate, above, derivatives, shut)
     return place
 
 
 def by_newton(
-    evaluate: Callable[[Array], Array], place: Place, derivatives: Derivatives
+    evaluate: Callable[[Array], Array],
+    place: Place,
+    derivatives: Derivatives,
+    shut: NDArray[np.bool_],
 ) -> Place:
-    """The place to which Newton's method leads with steps that gain much; or the place itself."""
+    """The place to which Newton's method leads with steps that gain much; or the place itself.
+
+    Coordinates that are shut are held.
+    """
     d = len(place.x)
-    if place.flat.any() or d > MOST_DIMENSIONS:
+    if d > MOST_DIMENSIONS:
         return place
-    top = climbed(evaluate, derivatives, *place[:3], LEAST_GAIN + d / 2)
-    if top.logp == place.logp:
-        return place
-    above = found_at(evaluate, top.x, top.logp)
-    return above if mass(above) > mass(place) else place
+
+    def of_others(x: Array, logp: float, scales: Array) -> tuple[Array, Array]:
+        slopes, precision = derivatives(x, logp, scales)
+        precision[shut], precision[:, shut] = 0.0, 0.0
+        return np.where(shut, 0.0, slopes), precision
+
+    top = climbed(evaluate, of_others, *place[:3], LEAST_GAIN + d / 2)
+    return place if top.logp == place.logp else found_at(evaluate, top.x, top.logp)
 
 
 def mass(place: Place) -> float:
-    """The logarithm of the density times a volume, of the box whose sides are the scales."""
+    """log(pi(x) h_1 ... h_d)."""
     return float(place.logp + log(place.scales).sum())
 
 
@@ -144,7 +160,7 @@ def along(
         t *= GROWTH
         if abs(t) > LONGEST / FAR * abs(step):
             return np.inf, value
-    for shorter in (2.0, 0.5):
-        if best[0] and (value := at(shorter * best[0])) > best[1]:
-            best = shorter * best[0], value
+    for factor in (2.0, 0.5):
+        if best[0] and (value := at(factor * best[0])) > best[1]:
+            best = factor * best[0], value
     return best

@@ -121,7 +121,7 @@ class Searcher:
         above = ascended(self.evaluate, here, self.derivatives)
         if above is here:
             return
-        self.say(f"log density up by {above.logp - self.level:.3g} along coordinates")
+        self.say(f"log density up by {above.logp - self.level:.3g} in a climb from far away")
         self.origin, self.level, self.scales, self.flat = above
         self.start, self.extent = self.origin, self.scales
         values = self.evaluate(self.points)

@@ -153,7 +153,8 @@ cdef class GaussianProcessDensity(Target):
         if rc == NO_MEMORY:
             return MemoryError(f"X has {self.model.n} points, which need "
                                f"{8 * self.model.workspace.size} bytes of work memory")
-        return ArithmeticError(f"the covariance of f is numerically singular at theta = {x}")
+        return ArithmeticError(f"the covariance of f is numerically singular at theta = {x}: "
+                               "a larger ridge helps")
 
 
 cdef int laplace_logp(size_t d, const double *theta, double *logp, void *data) noexcept nogil:
