@@ -80,7 +80,7 @@ def test_the_neck_of_a_funnel_is_not_climbed():
 
 
 def test_newtons_method_does_not_lead_into_the_neck():
-    """From a start that is far off in two further coordinates, so that it is used."""
+    """Two further coordinates are far off at the start, so that it is used."""
     def f(x):
         return schools(x) - 0.5 * (x[10] ** 2 - 1.9 * x[10] * x[11] + x[11] ** 2)
 
