@@ -225,8 +225,8 @@ def sample(
         from calls of a costly density of up to some ten dimensions; the draws are of the surrogate
         and have weights (``result.weights``).
     surrogate_steps : int, optional
-        Number of steps of the sampler on the surrogate for each proposal to `target`; 1 by default.
-        With "learn" the draws then have no weights.
+        Number of steps of the sampler on the surrogate for each proposal to `target`; 1 by default,
+        and at most 10^6. With "learn" the draws then have no weights.
     budget : int, optional
         The largest number of calls of the function in a run without `draws`, except that a step
         with several evaluations, once begun, is completed. By default 1 000 000, unless `stop`

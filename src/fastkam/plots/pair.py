@@ -42,7 +42,7 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     var_names, most
         As in `plot_trace`.
     bins : int
-        Bars of the marginals' histograms.
+        Bars of the marginals' histograms, at most 2000.
     equal : bool
         Whether all coordinates have the same scale, so that a circle is one.
     ax : array of Axes, optional
@@ -187,7 +187,7 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
     bounds : array (2, 2), optional
         Limits of the axes; by default those of all draws, with a margin.
     bins : int
-        Grid points per axis for the contours.
+        Grid points per axis for the contours, at most 2000.
     equal : bool
         Whether both axes have the same scale, so that a circle is one.
     ax : Axes, optional

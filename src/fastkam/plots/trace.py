@@ -51,7 +51,7 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
     most : int
         Number of coordinates shown if none are named.
     bins : int
-        Bars of the histogram.
+        Bars of the histogram, at most 2000.
     ax : array of Axes, optional
         To draw into, three for each coordinate.
     figsize : tuple of two float, optional
