@@ -1,7 +1,7 @@
 """The normal approximation q = N(m, L L') of a density pi that has a gradient g = grad log pi.
 
-Newton's method, with the curvature H from differences of gradients (or, in a climb from far away, of
-log densities), leads to the mode:
+Newton's method, with the curvature H from differences of gradients (in a climb from far away also
+from those of log densities), leads to the mode:
 
     x <- x + t (|H| + s I)^-1 g(x),   |H| has the eigenvalues |h_i|; the best of t = 1, 1/2, ...,
                                       1/256 with s = 0, and of t = 1 with larger and larger s
