@@ -71,7 +71,7 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     if points.ndim < 1 or points.shape[-1] != d:
         raise ValueError(f"x must have shape ({d},) or (..., {d}), not {points.shape}")
     name, given = ("factor", factor) if cov is None else ("cov", cov)
-    matrices = square_matrices(name, given, d)
+    matrices = square_matrices(name, given, "mean", d)
     total, which = pair(
         {"x": points.shape[:-1], "mean": mean.shape[:-1], name: matrices.shape[:-2]})
     densities = check_out(out, total)
@@ -131,7 +131,7 @@ def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
     d = coordinates("v", vectors)
     threads = check_threads(threads)
     a, s = check_numbers("a", a, above=0), check_numbers("s", s)
-    factors = square_matrices("L", L, d)
+    factors = square_matrices("L", L, "v", d)
     check_factors("L", factors, threads)
     total, which = pair(
         {"L": factors.shape[:-2], "v": vectors.shape[:-1], "a": a.shape, "s": s.shape})
@@ -187,11 +187,12 @@ def label(name, leading, k):
     return name + (str(list(entry(leading, k))) if leading else "")
 
 
-def square_matrices(name, value, d):
+def square_matrices(name, value, vectors, d):
     """`value` as floats (..., d, d), contiguous by rows or by columns; copied if it must be."""
     array = real_array(name, value, copy=False, order="K")
     if array.shape[-2:] != (d, d):
-        raise ValueError(f"{name} must have shape (..., {d}, {d}), not {array.shape}")
+        raise ValueError(f"{name} must have shape (..., {d}, {d}), since {vectors} has {d} "
+                         f"coordinates, not {array.shape}")
     return array if array.swapaxes(-1, -2).flags.c_contiguous else np.ascontiguousarray(array)
 
 

@@ -193,6 +193,7 @@ FOUND = {
         fk.sample(**plain_run(draws=9)), logp=np.zeros, bins=9),
     "names nested too deeply": lambda: fk.plots.plot_adaptation(
         fk.sample(**plain_run(draws=9)), [nested(5000)]),
+    "mean and cov of other dimensions": lambda: fk.linalg.mvn_logpdf([1.0], [0.0], np.eye(2)),
     "surrogate_steps": lambda: sample(surrogate=lambda x: -float(x @ x), surrogate_steps=2**31),
     "steps on a surrogate": lambda: fk.samplers.DelayedAcceptance(
         sampler=SAMPLERS["ram"](), steps=2**31),
