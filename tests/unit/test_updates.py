@@ -104,7 +104,8 @@ def test_a_matrix_that_is_not_positive_definite_is_not_written(threads):
 
 
 @pytest.mark.parametrize(("change", "error", "words"), [
-    ({"L": np.ones((3, 2))}, ValueError, r"L must have shape \(\.\.\., 2, 2\), not \(3, 2\)"),
+    ({"L": np.ones((3, 2))}, ValueError,
+     r"L must have shape \(\.\.\., 2, 2\), since v has 2 coordinates, not \(3, 2\)"),
     ({"L": [np.eye(2), [[1, 0], [np.nan, 1]]]}, ValueError,
      r"L\[1\] must be finite, not nan at index \(1, 0\)"),
     ({"L": np.array([[np.eye(2)], [-np.eye(2)]])}, ValueError,
