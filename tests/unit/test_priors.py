@@ -321,6 +321,9 @@ def test_shapes():
     (3.0, "'k'.*not 3.0"), ((stats.norm(), 2, 3), "'k'.*pair"),
     ((stats.norm(), -1), "'k'.*at least 1, not -1"), ((stats.norm(), 1.5), "'k'.*integer"),
     ((stats.norm([0, 1, 2], 1), 2), r"'k'.*shape \(3,\).*\(2,\)"),
+    ((0, None), r"'k'.*bounds=\{'k': \(0, None\)\} and prior=\{'k': None\}$"),
+    ([0.5, 2], r"'k'.*bounds=\{'k': \(0.5, 2\)\}.*scipy.stats.uniform\(0.5, 1.5\)"),
+    (lambda mu: stats.norm(mu, 1), "'k'.*depends on other.*None as the prior of 'k'"),
     (stats.wishart(3, np.eye(2)), "'k'.*positive definite"),
     (stats.multivariate_normal([0, 0], [[1, 1], [1, 1]], allow_singular=True), "'k'.*singular")])
 def test_bad_arguments_are_refused(value, says):

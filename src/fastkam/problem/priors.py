@@ -100,6 +100,7 @@ def flat_prior(shape: tuple[int, ...], low: Any = -inf, high: Any = inf) -> Para
 def parameter_prior(name: str, value: Any) -> ParameterPrior:
     """The prior of a parameter from its entry in `prior`."""
     shape = None
+    check_no_bounds(name, value)
     if isinstance(value, tuple):
         if len(value) != 2:
             raise TypeError(f"prior[{name!r}] must be a distribution or a pair (distribution, "
@@ -135,16 +136,35 @@ def check_distribution(name: str, value: Any) -> None:
                         "no transform here; give None and the shape as the prior, a transform of "
                         "your own (see fastkam.Transform), and add the log prior to the density")
     if not callable(getattr(value, "logpdf", None)):
-        if isinstance(value, (int, float)):
-            raise TypeError(f"prior[{name!r}] must begin with a distribution of scipy.stats, or be "
-                            f"one, not {shown(value)}: between low and high that is "
-                            "scipy.stats.uniform(low, high - low)")
-        known = {"normal": "norm", "gaussian": "norm", "exponential": "expon"} | {
-            one: one for one in dir(stats) if hasattr(getattr(stats, one), "logpdf")}
-        mend = f": write scipy.stats.{known[value]}(...)" if isinstance(value, str) and (
-            value in known) else near(value, known)
         raise TypeError(f"prior[{name!r}] must be a distribution of scipy.stats, or None, not "
-                        f"{shown(value)}{mend}")
+                        f"{shown(value)}{mend_of(name, value)}")
+
+
+def mend_of(name: str, value: Any) -> str:
+    """The text that says what to write in place of a value that is no distribution."""
+    if callable(value):
+        return (f": if it depends on other parameters, give None as the prior of {name!r}, and add "
+                "its log density to the function")
+    known = {"normal": "norm", "gaussian": "norm", "exponential": "expon"} | {
+        one: one for one in dir(stats) if hasattr(getattr(stats, one), "logpdf")}
+    if isinstance(value, str) and value in known:
+        return f": write scipy.stats.{known[value]}(...)"
+    return near(value, known)
+
+
+def check_no_bounds(name: str, value: Any) -> None:
+    """Refuse a pair (low, high) with what to write in its place."""
+    if not (isinstance(value, (tuple, list)) and len(value) == 2 and all(
+            one is None or (np.isscalar(one) and np.isreal(one)) for one in value)):
+        return
+    low, high = value
+    if isinstance(value, tuple) and low is None and high is not None:
+        return  # no prior, and a shape
+    ends = f"bounds={{{name!r}: ({low}, {high})}} and prior={{{name!r}: None}}"
+    finite = "" if None in value else (
+        f"; a uniform prior between them is scipy.stats.uniform({low}, {high - low})")
+    raise TypeError(f"prior[{name!r}] must be a distribution, not a pair of numbers: for bounds "
+                    f"without a prior give {ends}{finite}")
 
 
 def is_multivariate(value: Any) -> bool:

@@ -212,7 +212,9 @@ def ordered(name: str, prior: ParameterPrior) -> list[Row]:
     low, high = float(prior.low[0]), float(prior.high[0])
     if not prior.exchangeable:
         raise ValueError(f"transforms[{name!r}] = 'ordered' needs elements that are independent "
-                         "and have one distribution, as (distribution, shape) describes them")
+                         "and have one distribution, as (distribution, shape) describes them; "
+                         f"or give (None, {n}) as the prior of {name!r}, and add the log prior to "
+                         "the function")
     row: Row = ("ordered", by_support(low, high), int(prior.logs[0]), n, n, low, high, None)
     return [row] * k
 
