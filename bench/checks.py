@@ -4,7 +4,7 @@
 
 Well-behaved targets, adequate runs, samplers that suit them: any finding is a false alarm, but
 for those of R-hat and of the effective sample size, which are measurements. Then runs of
-one fault each, and how often it is found.
+one fault each, and how often it is found, or stops the run with an error that says so.
 """
 
 import warnings
@@ -17,6 +17,7 @@ import fastkam as fk
 from bench.papers.record import heading, options, table, write
 
 MEASURES = {"r_hat", "ess"}
+STOPPED = "stopped"  # a run that ended with an error that says what is wrong
 WALKS = ("rwm", "ram", "am", "gam", "kam", "dram", "cholam", "arwm", "autorwm", "pt", "jumps")
 GRADIENTS = ("mala", "gadrwm", "gadmala", "barker", "hmc", "nuts", "automala")
 
@@ -104,7 +105,11 @@ PLANTED = {
 
 
 def kinds(target, x0, seed, **run):
-    result = fk.sample(target, x0, seed=seed, progress=False, diagnose=False, **run)
+    """The kinds of the findings of a run; STOPPED if it ended with an error."""
+    try:
+        result = fk.sample(target, x0, seed=seed, progress=False, diagnose=False, **run)
+    except fk.SamplingError:  # such as a density of +inf, where a sign is wrong
+        return [STOPPED]
     return [found.kind for found in result.warnings]
 
 
@@ -134,7 +139,8 @@ def detections(quick):
         n = 2 if quick else 40
         every = [kinds(target, x0, seed, **run) for seed in range(n)]
         others = Counter(k for found in every for k in set(found) - {kind})
-        rows.append([name, kind, f"{sum(kind in found for found in every)} of {n}",
+        said = sum(kind in found or STOPPED in found for found in every)
+        rows.append([name, kind, f"{said} of {n}",
                      ", ".join(f"{k} {v}" for k, v in others.most_common(4)) or "-"])
         print(*rows[-1], sep=" | ", flush=True)
     return rows
