@@ -82,6 +82,68 @@ def test_a_narrow_mode_that_the_prior_covers():
         assert abs(share - 0.3) < 0.1, seed
 
 
+def mixture(means, sds, weights):
+    """The log of a normalized mixture of normal densities, as a likelihood of one point."""
+    means, sds, log_w = np.asarray(means, float), np.asarray(sds, float), np.log(weights)
+
+    def f(x):
+        squares = (((x - means) / sds[:, None]) ** 2).sum(axis=1)
+        return float(np.logaddexp.reduce(log_w - 0.5 * squares - means.shape[1] * np.log(sds)))
+    return f
+
+
+def shares(f, prior, means, sds, seed):
+    """Shares of the draws of a default run that are nearest to each mean."""
+    d = len(means[0])
+    result = fk.sample(lambda x: f(x), prior={"x": (prior, d)}, seed=seed)
+    away = (((result.draws.reshape(-1, 1, d) - means) / np.asarray(sds)[:, None]) ** 2).sum(axis=2)
+    return np.bincount(away.argmin(axis=1), minlength=len(means)) / len(away)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_mode_is_found_that_has_draws_from_the_prior(seed):
+    """In eight dimensions few of the highest draws are in the mode that is farthest off."""
+    means = np.random.default_rng(5).uniform(-8, 8, (9, 8))[5:]
+    found = shares(mixture(means, [0.5] * 4, [0.25] * 4), stats.uniform(-10, 20), means,
+                   [0.5] * 4, seed)
+    assert np.abs(found - 0.25).max() < 0.08
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_narrow_mode_in_three_dimensions_that_the_prior_covers(seed):
+    """One in 400 draws from the prior is in it, and all of these are low."""
+    means, sds = [[5.0] * 3, [-5.0] * 3], [1.0, 0.1]
+    found = shares(mixture(means, sds, [0.5, 0.5]), stats.uniform(-10, 20), means, sds, seed)
+    assert abs(found[1] - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_narrow_mode_of_a_hundredth_of_the_mass(seed):
+    """90 standard deviations away, and a twentieth as wide: hardly a walker stays there."""
+    means, sds = [[-30.0, 0.0], [60.0, 0.0]], [1.0, 0.05]
+    found = shares(mixture(means, sds, [0.99, 0.01]), stats.uniform(-100, 200), means, sds, seed)
+    assert 0.005 < found[1] < 0.02
+
+
+def test_plausible_points_come_before_those_that_are_high_for_their_distance():
+    """Far out the square of the distance makes any log density seem high."""
+    def f(x):
+        return float(np.logaddexp(-0.5 * x @ x, -0.5 * (x - 20) @ (x - 20)))
+
+    population, window = settled(lambda x: -0.5 * float(x @ x), 2, 1)
+    population.evaluate = Evaluator(fk.as_target(f, 2), np.random.default_rng(3))
+    rng = np.random.default_rng(4)
+    far = 1000 * rng.standard_normal((300, 2)) + 3000
+    x = np.vstack([far, [[21.0, 20.5]]])
+
+    def evaluate(X):  # a second ridge far out, on which the log density falls off slowly
+        low = -1e-4 * (X**2).sum(axis=1)
+        return np.maximum(population.evaluate(X), np.where(X[:, 0] > 200, low, -np.inf))
+
+    found, *_ = suspicious(evaluate, window, population.fit(window), x, evaluate(x))
+    assert (found == [21.0, 20.5]).all(axis=1).any()
+
+
 def settled(f, d, seed):
     """(population that has settled on f, its window, the mixture)."""
     searcher = Searcher(fk.as_target(f, d), np.zeros((1, d)), np.random.default_rng(seed))

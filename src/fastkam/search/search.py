@@ -19,6 +19,7 @@ from fastkam.search.found import Known, Prior, Search
 from fastkam.search.images import try_images
 from fastkam.search.mixture import Mixture
 from fastkam.search.normal import approximated
+from fastkam.search.peaks import peaks
 from fastkam.search.population import (
     FIRST_WINDOW,
     FITTED_STATES,
@@ -30,6 +31,7 @@ from fastkam.search.population import (
 from fastkam.search.raw import returns_density
 from fastkam.search.repeated import differences
 from fastkam.search.scales import find_scales, first_with_density
+from fastkam.search.sharpened import sharpened
 from fastkam.search.slabs import followed
 from fastkam.search.tails import rising, tail_indices
 from fastkam.search.unexplained import around, farthest, modes_beyond
@@ -43,6 +45,7 @@ Array = NDArray[np.float64]
 
 LEAST_WALKERS = 32
 PRIOR_DRAWS, MOST_PRIOR_DRAWS = 1500, 6000  # number evaluated per dimension, and at most
+LEAST_LOWER, LOWER = 12, 4  # draws around a peak of them: at least, and per dimension
 CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
@@ -166,13 +169,16 @@ class Searcher:
         return self.population
 
     def from_prior(self, prior: Prior, n: int) -> tuple[Array, Array]:
-        """Select n of many draws from the prior, half of them by density; also log densities.
+        """Select n of many draws from the prior, and their log densities.
 
-        Only a few of many draws are near a narrow mode, and these have the highest densities.
+        First the peaks among them, in each of which there may be another mode, for at most three
+        in four; then the highest until these are half of all; the others at random.
         """
         x, logp = self.many_from_prior(prior)
         some = np.flatnonzero(np.isfinite(logp))
-        best = some[np.argsort(-logp[some], kind="stable")][: n // 2]
+        best = peaks(x, logp, max(LEAST_LOWER, LOWER * self.d))[: n - n // 4]
+        highest = some[np.argsort(-logp[some], kind="stable")]
+        best = np.r_[best, highest[~np.isin(highest, best)][: max(0, n // 2 - len(best))]]
         others = self.rng.permutation(np.setdiff1d(some, best))[: n - len(best)]
         chosen = np.resize(np.r_[best, others], n) if len(some) else np.zeros(n, int)
         return x[chosen], logp[chosen]
@@ -213,18 +219,19 @@ class Searcher:
         return window
 
     def mixture(self, window: Window) -> Mixture | None:
-        """The mixture of a window's states, and of modes that walkers were moved to.
-
-        Where such a mode has little mass, all of them may have left it.
+        """The mixture of a window's states, and of modes that have few walkers or have lost them.
         """
         assert self.population is not None
         q, beyond = self.population.fit(window), self.beyond
-        if q is None or beyond is None:
-            return q
-        left = q.nearest(beyond.means[1:])[0] > farthest(self.d)
-        weights, means, factors = (part[1:][left] for part in (
-            beyond.weights, beyond.means, beyond.factors))
-        return q.extended(weights / weights.sum(), means, factors, LEFT) if left.any() else q
+        if q is None:
+            return None
+        if beyond is not None:
+            left = q.nearest(beyond.means[1:])[0] > farthest(self.d)
+            weights, means, factors = (part[1:][left] for part in (
+                beyond.weights, beyond.means, beyond.factors))
+            if left.any():
+                q = q.extended(weights / weights.sum(), means, factors, LEFT)
+        return sharpened(self.evaluate, q, window, self.rng)
 
     def agree_soon(self, population: Population) -> Window:
         """Run a few windows, while one normal component suffices for them."""

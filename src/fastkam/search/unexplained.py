@@ -83,7 +83,7 @@ def modes_beyond(
                                       q.means[nearest[~arrived]])
         return np.asarray(arrived)
 
-    level = median(window.logp[window.second_half])
+    level = level_of(window)
     walkers.climb(stages, arrived, np.inf, PAUSES)
     x, logp, states = walkers.x, walkers.logp, window.states()
     known = level - median(q.log_density(states))
@@ -112,29 +112,49 @@ def around(
 def suspicious(
     evaluate: Callable[[Array], Array], window: Window, q: Mixture, x: Array, logp: Array
 ) -> tuple[Array, Array, Array]:
-    """The suspicious points, at most MOST_WALKERS; their log densities; the first steps."""
-    squares, nearest = q.nearest(x)
-    level = median(window.logp[window.second_half])
-    some = np.flatnonzero((squares > farthest(x.shape[1])) & np.isfinite(logp))
-    # first those whose log density is high for their distance
-    some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_TRIED]
+    """The suspicious points, at most MOST_WALKERS; their log densities; the first steps.
+
+    At most half of them are plausible states, the others are lower.
+    """
+    some, squares, nearest = outside(q, x, logp, level_of(window))
+    plausible = logp[some] > level_of(window) - largest_drop(x.shape[1])
+    high = some[plausible][: MOST_TRIED // 2]
+    some = np.r_[high, some[~plausible]][:MOST_TRIED]
     apart = is_apart(evaluate, x[some], logp[some], q.means[nearest[some]])
-    some = some[apart][:MOST_WALKERS]
+    high, low = high[apart[: len(high)]], some[len(high):][apart[len(high):]]
+    high = high[: MOST_WALKERS // 2]
+    some = np.r_[high, low[: MOST_WALKERS - len(high)]]
     return x[some], logp[some], FIRST * (q.means[nearest[some]] - x[some])
 
 
-def excess(window: Window, q: Mixture, x: Array, logp: Array) -> Array:
+def outside(
+    q: Mixture, x: Array, logp: Array, level: float
+) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]]:
+    """Indices of the points x (n, d) far from q, first the highest for their distances.
+
+    With the squared distance (n,) of each point from q, and its nearest component.
+    """
+    squares, nearest = q.nearest(x)
+    some = np.flatnonzero((squares > farthest(x.shape[1])) & np.isfinite(logp))
+    return some[np.argsort((level - logp[some]) / squares[some], kind="stable")], squares, nearest
+
+
+def level_of(window: Window) -> float:
+    """The median log density of the walkers."""
+    return median(window.logp[window.second_half])
+
+
+def excess(q: Mixture, x: Array, logp: Array, level: float) -> Array:
     """The excess of log densities (n,) at x (n, d) over those of the nearest components."""
     squares, _ = q.nearest(x)
-    return logp - median(window.logp[window.second_half]) + (squares - x.shape[1]) / 2
+    return logp - level + (squares - x.shape[1]) / 2
 
 
 def above(window: Window, q: Mixture, x: Array, logp: Array) -> tuple[Array, Array]:
     """Points far from q with the highest log densities for their distances, and these."""
-    squares, level = q.nearest(x)[0], median(window.logp[window.second_half])
-    some = np.flatnonzero((squares > farthest(x.shape[1])) & np.isfinite(logp)
-                          & (excess(window, q, x, logp) > UNEXPLAINED))
-    some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_LED]
+    some, squares, _ = outside(q, x, logp, level_of(window))
+    over = logp[some] - level_of(window) + (squares[some] - x.shape[1]) / 2 > UNEXPLAINED
+    some = some[over][:MOST_LED]
     return x[some], logp[some]
 
 
@@ -166,7 +186,7 @@ def led_uphill(
         best = values.argmax(axis=0)
         x, logp = tried[best, np.arange(n)], values[best, np.arange(n)]
     towards = q.means[q.nearest(x)[1]] - x
-    some = excess(window, q, x, logp) > UNEXPLAINED
+    some = excess(q, x, logp, level_of(window)) > UNEXPLAINED
     some[some] = is_apart(evaluate, x[some], logp[some], x[some] + towards[some])
     return x[some], logp[some], FIRST * towards[some]
 
