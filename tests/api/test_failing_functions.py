@@ -1,5 +1,6 @@
 """Functions that keep failing, and exceptions that cannot be printed: no draw or call is lost."""
 
+import itertools
 import math
 import queue
 import time
@@ -452,3 +453,27 @@ def test_extras_may_be_empty_where_there_is_no_density():
 
     result = fk.sample(logp, {"m": 0.0}, seed=1, progress=False)
     np.testing.assert_array_equal(result.extras["q"], 2 * result["m"])
+
+
+@pytest.mark.parametrize("at", [50, 323, 330])
+def test_an_error_in_a_gradient_of_the_search_says_where(at):
+    calls = itertools.count(1)
+
+    def f(x):
+        if next(calls) == at:
+            raise TypeError("no such operation")
+        return -0.5 * float(x @ x), -x
+
+    with pytest.raises(fk.SamplingError, match=r"TypeError: no such operation.*at x = \["):
+        fk.sample(f, np.full(20, 1.0), seed=1)
+
+
+def test_gradients_count_in_the_time_of_an_evaluation():
+    def f(x):
+        time.sleep(0.002)
+        return -0.5 * float(x @ x), -x
+
+    evaluate = Evaluator(fk.as_target(f, 3, gradient=True), np.random.default_rng(1))
+    evaluate.gradients(np.zeros((5, 3)))
+    assert evaluate.n == 5
+    assert evaluate.seconds > 0.01

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
 NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # may be due to x alone
+RAISED = -1  # code of a function that raises an exception
 MOST_KEPT = 10  # failures
 MOST_IN_ROW = 1000  # failures in a row, after which the function itself counts as failing
 SLOW_SECONDS = 2e-3  # seconds per point above which points are sent to workers
+
+
+def may_be_due_to_x(error: BaseException) -> bool:
+    """Whether an exception of the function may be due to the point alone."""
+    return isinstance(error, NUMERICAL) and not isinstance(error, NEVER_DUE_TO_X)
 
 
 class Evaluator:
@@ -37,7 +43,7 @@ class Evaluator:
     returns +inf counts as one of density 0; other errors, such as a NameError, end the search.
     NumPy's floating-point warnings are not shown.
 
-    Where the points are draws, every error ends the work, as in a chain (`strict`). So do 1000
+    With `strict`, for points that are draws, every error ends the work, as in a chain. So do 1000
     failures in a row: the function then fails everywhere.
 
     Attributes
@@ -109,9 +115,17 @@ class Evaluator:
         gradients = np.full(X.shape, np.nan)
         for x, gradient in zip(X, gradients, strict=True):
             self.watch(self.n)
-            with np.errstate(all="ignore"), suppress(*NUMERICAL):
-                gradient[:] = target.logp_grad(x)[1]
+            begun = time.perf_counter()
+            try:
+                with np.errstate(all="ignore"):
+                    gradient[:] = target.logp_grad(x)[1]
+            except Exception as error:
+                if error is self.watch.spent:
+                    raise
+                if not may_be_due_to_x(error):
+                    raise Fault(0, x.copy(), RAISED, error) from None
             self.n += 1
+            self.seconds += time.perf_counter() - begun
         return gradients
 
     @property
@@ -173,14 +187,12 @@ class Evaluator:
 
     def note(self, fault: Fault) -> None:
         """Record a failure, or raise it."""
-        cause = fault.cause
-        passed = cause is None or (
-            isinstance(cause, NUMERICAL) and not isinstance(cause, NEVER_DUE_TO_X))
+        passed = fault.cause is None or may_be_due_to_x(fault.cause)
         self.in_row += 1
         if not passed or not self.found or self.strict or self.in_row > MOST_IN_ROW:
             raise fault
         self.n_failed += 1
         if len(self.failures) < MOST_KEPT:  # each may hold much memory
-            if cause is not None:
+            if (cause := fault.cause) is not None:
                 cause.__traceback__ = cause.__context__ = cause.__cause__ = None
             self.failures.append(fault)

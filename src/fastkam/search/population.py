@@ -314,7 +314,7 @@ class Population:
         self.x[::2], self.logp[::2] = x, logp
 
     def propose(self, half: slice) -> tuple[Array, Array, Indices, Indices, Indices]:
-        """Propose for one half: points, log ratios of proposal densities, masks of the kinds.
+        """Propose for one half: points, log ratios of proposal densities, indices of the kinds.
 
         The kinds are independent proposals, walks and scouts. A walk has the shape of the nearest
         component, which leads along a bent ridge and out to its ends. (It is not exactly
@@ -336,11 +336,12 @@ class Population:
             before, after = self.mixture.log_density(
                 np.concatenate([x[independent], y[independent]])).reshape(2, -1)
             log_ratio[independent] = before - after
-        walks = ((kind >= self.independent) & (kind < self.independent + WALKS)).nonzero()[0]
+        most = min(self.independent + WALKS, 1 - SCOUTS)
+        walks = ((kind >= self.independent) & (kind < most)).nonzero()[0]
         lengths = exp(self.log_length[half][walks]) / math.sqrt(d)
         normals = rng.standard_normal((len(walks), d))
         y[walks] = x[walks] + lengths[:, None] * self.shaped(x[walks], normals)
-        scouts = (kind > 1 - SCOUTS).nonzero()[0]
+        scouts = (kind >= 1 - SCOUTS).nonzero()[0]
         if len(scouts):
             y[scouts], log_ratio[scouts] = self.scout(x[scouts]), 0.0
         return y, log_ratio, independent, walks, scouts

@@ -235,13 +235,14 @@ class Searcher:
 
     def agree_soon(self, population: Population) -> Window:
         """Run a few windows, while one normal component suffices for them."""
-        for _ in range(NORMAL_WINDOWS):
+        for n in range(NORMAL_WINDOWS):
+            if n:
+                population.learn(window)
             window = population.window(FIRST_WINDOW)
             self.settled = window.settled()
             normal = window.acceptance > NEARLY_NORMAL and population.fitted_by_one(window)
             if self.settled or not normal:
                 break
-            population.learn(window)
         self.normal = self.settled and normal
         if self.normal:
             self.say(f"{population.K} walkers soon agree (R-hat {window.r_hat():.2f})")
