@@ -47,8 +47,8 @@ ELSEWHERE = {
     "verbose": "progress", "param_names": "names", "var_names": "names", "labels": "names",
     "parameters": "names", "vectorize": "vectorized", "target_accept": "target_acceptance",
     "adapt_delta": "target_acceptance", "target_accept_prob": "target_acceptance",
-    "cov": "proposal_cov", "covariance": "proposal_cov", "max_treedepth": "max_depth",
-    "max_tree_depth": "max_depth", "stepsize": "step_size", "epsilon": "step_size",
+    "cov": "proposal_cov", "covariance": "proposal_cov", "max_treedepth": "max_tree_depth",
+    "max_depth": "max_tree_depth", "stepsize": "step_size", "epsilon": "step_size",
     "n_temps": "n_replicas", "ntemps": "n_replicas",
 }
 
@@ -82,7 +82,8 @@ def check_call(
             own = [one for one in parameters if one != "self"]
             known = "" if near_one else f"; it has {', '.join(own) or 'none'}"
             if known and "sampler" in parameters:
-                known += ". Those of a sampler are given to it, as in sampler=fk.NUTS(max_depth=8)"
+                known += (". Those of a sampler are given to it, as in "
+                          "sampler=fk.NUTS(max_tree_depth=8)")
             raise TypeError(f"{who} has no argument {name!r}{near_one}{known}")
     by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
     if len(places) > len(by_place) and not any(

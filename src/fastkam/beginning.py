@@ -21,9 +21,10 @@ from fastkam.run.drive import BUDGET, FIRST_ROWS
 from fastkam.run.loop import Outcome
 from fastkam.run.records import Fields, check_derived
 from fastkam.run.shapes import Layout, check_extras, check_layout, check_names_of_extras
-from fastkam.run.starts import search_generator, starting_points
+from fastkam.run.starts import starting_points
 from fastkam.run.state import RunState, snapshot_steps
 from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
+from fastkam.run.streams import Stream, generator_of
 from fastkam.run.writer import CheckpointWriter
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
@@ -170,7 +171,7 @@ class Call:
         if self.options.stop is not None:
             self.options.stop.check(self.layout)
         self.check_room()
-        self.rng = search_generator(seed)
+        self.rng = generator_of(seed, Stream.SEARCH)
         if derived is not None:
             self.check_dims(derived)
 
@@ -296,7 +297,7 @@ class Call:
         frozen = frozen_walk(done, self.chains)
         self.surrogate, self.search, self.enough = done.learned.density, False, False
         self.sampler, self.points = frozen.sampler, frozen.points
-        self.tune = self.tune or frozen.tune
+        self.tune = frozen.tune if self.tune is None else self.tune
         left = int(done.calls.left) // self.chains - 1  # one is made at the start
         self.rows = max(1, min(self.rows, left - self.tune))
         return False

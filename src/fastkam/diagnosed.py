@@ -12,13 +12,14 @@ from fastkam.arguments import check_flag, check_generator, check_integer, checke
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.draws import OUTER_QUANTILES, check_levels
 from fastkam.diagnostics.look import Finding
-from fastkam.diagnostics.scouting import own_generator, scout
+from fastkam.diagnostics.scouting import scout
 from fastkam.diagnostics.table import Summary
-from fastkam.diagnostics.verdict import Verdict
+from fastkam.diagnostics.verdict import STATUSES, Verdict
 from fastkam.diagnostics.weights import normalized, weight_findings, weighted_summary
 from fastkam.recorded import Recorded
 from fastkam.run.lazy import distance
 from fastkam.run.state import RunState
+from fastkam.run.streams import Stream, generator_of
 from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Diagnosed(Recorded):
             log_weights = self.log_weights
             self.found = (checks.findings(self.state) if log_weights is None else
                           weight_findings(self.state, log_weights))
-        return list(self.found)
+        return sorted(self.found, key=lambda one: STATUSES.index(one.status), reverse=True)
 
     @checked_names
     def verdict(
@@ -139,7 +140,8 @@ class Diagnosed(Recorded):
         ----------
         evaluations : int
             Number of further evaluations of the density that may be used to look for points of
-            comparable density that no chain has visited: by wide jumps from the draws, searches
+            comparable density that no chain has visited (some more check that the density is that
+            of the run): by wide jumps from the draws, searches
             uphill from the points that these reach, and, if enough are left, gradients at draws. In
             few dimensions 1000 find most modes within some 20 standard deviations. With 0 the
             verdict uses `warnings` alone.
@@ -175,7 +177,7 @@ class Diagnosed(Recorded):
                              f"(keep_stats=False), not {evaluations}")
         if evaluations and self.trace.rows >= checks.LEAST_DRAWS:
             more, made = scout(cast("Result", self), evaluations, target, vectorized,
-                               own_generator(self.state) if seed is None
+                               generator_of(self.state.seed, Stream.VERDICT) if seed is None
                                else check_generator("seed", seed))
             kinds = {one.kind for one in found}
             found = checks.causes([one for one in more if one.kind not in kinds] + found)

@@ -8,8 +8,6 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fastkam.arguments import (
     check_flag,
     check_generator,
@@ -27,7 +25,7 @@ from fastkam.run.checkpoint import check_room, read, write
 from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
 from fastkam.run.options import RunOptions
-from fastkam.run.resampled import after_generator, evenly, spread
+from fastkam.run.resampled import evenly, spread
 from fastkam.run.rules import StopRule
 from fastkam.run.same_target import (
     check_density_of,
@@ -38,6 +36,7 @@ from fastkam.run.same_target import (
 )
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
+from fastkam.run.streams import Stream, generator_of
 from fastkam.run.workers import as_workers
 from fastkam.run.writer import moved_into, writing
 from fastkam.samplers import Sampler, as_sampler
@@ -137,16 +136,13 @@ class Result(Outputs):
         log_weights, rows = self.log_weights, self.trace.rows
         if draws is not None:
             rows = check_integer("draws", draws, least=1, most=rows)
-        rng = self.own_generator() if seed is None else check_generator("seed", seed)
+        rng = (generator_of(self.state.seed, Stream.AFTER) if seed is None
+               else check_generator("seed", seed))
         if log_weights is None:
             return self if rows == self.trace.rows else Result(spread(self.state, rows))
         even = Result(evenly(self.state, log_weights, rows, rng))
         even.found = [one for one in self.warnings if one.kind != "ess"]
         return even
-
-    def own_generator(self) -> np.random.Generator:
-        """The generator of random numbers that are needed after the run."""
-        return after_generator(self.state.seed)
 
     def __repr__(self) -> str:
         return (

@@ -210,9 +210,10 @@ def sample(
         more, if they are fast, are repeated and compared, with their gradients and extras.
     on_error : str
         What to do with a point at which the function has raised an exception, or the worker has
-        died, twice: "stop" ends the run with that error; "reject" takes the log density to be NaN,
-        so that the point is rejected, and continues (see ``result.workers.failures``). With
-        "reject", as with `evaluations`, points are evaluated one by one.
+        died, twice, or at which the log density is +inf: "stop" ends the run with that error;
+        "reject" takes the log density to be NaN, so that the point is rejected, and continues (see
+        ``result.workers.failures``). With "reject", as with `evaluations`, points are evaluated one
+        by one.
     check_gradient : bool
         Whether the gradient, if the sampler uses it, is first compared with finite differences near
         the first starting point; a wrong one is warned of (see `fastkam.check_gradient`).
@@ -300,7 +301,7 @@ def sample(
         check_gradient=check_gradient, surrogate=None if learning else surrogate,
         learning=learning, budget=budget, surrogate_steps=surrogate_steps,
         steps=check_steps(surrogate_steps, surrogate), bit_generator=bit_generator)
-    with desk:
+    with desk, options.closing:  # of workers, also if there is no run
         call.begin()
         try:
             if learning and call.learn():

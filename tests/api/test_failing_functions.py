@@ -477,3 +477,42 @@ def test_gradients_count_in_the_time_of_an_evaluation():
     evaluate.gradients(np.zeros((5, 3)))
     assert evaluate.n == 5
     assert evaluate.seconds > 0.01
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_likelihood_that_overflows_far_from_the_prior_is_rejected_there(vectorized, gradient):
+    def f(x):
+        far = (np.abs(x) > 60).any(axis=-1)
+        value = np.where(far, np.inf, 0.0) if vectorized else (np.inf if far else 0.0)
+        return (value, np.zeros(x.shape)) if gradient else value
+
+    problem = fk.Problem(f, prior={"x": (scipy.stats.norm(0, 1), 2)}, vectorized=vectorized)
+    target = problem.target(gradient=gradient)
+    assert np.isnan(target.logp(np.array([0.0, 70.0])))
+    np.testing.assert_array_equal(
+        np.isfinite(target.logp(np.array([[0.0, 1.0], [70.0, 0.0], [3.0, -2.0]]))),
+        [True, False, True])
+    walk = fk.RandomWalk(proposal_cov=1600.0)
+    result = fk.sample(problem, sampler=walk, search=False, draws=500, seed=1, diagnose=False)
+    assert result.rejected["nan"].sum() > 100
+    assert np.abs(result.draws).max() < 10
+
+
+def test_a_likelihood_that_is_infinite_near_the_prior_ends_the_run():
+    problem = fk.Problem(lambda x: np.inf if x[0] > 1 else 0.0,
+                         prior={"x": (scipy.stats.norm(0, 1), 1)})
+    with pytest.raises(fk.SamplingError, match=r"is \+inf"):
+        fk.sample(problem, sampler="rwm", search=False, draws=500, seed=1)
+
+
+def test_points_with_an_infinite_density_can_be_rejected():
+    def f(x):
+        return np.inf if x[0] > 1 else -0.5 * float(x @ x)
+
+    with pytest.raises(fk.SamplingError, match='give on_error="reject"'):
+        fk.sample(f, np.zeros(1), sampler="rwm", search=False, draws=200, seed=1)
+    result = fk.sample(f, np.zeros(1), sampler="rwm", search=False, draws=200, seed=1,
+                       on_error="reject", diagnose=False)
+    assert result.draws.max() <= 1
+    assert result.rejected["nan"].sum() > 0

@@ -1,5 +1,7 @@
 """Modes that a search finds: between its walkers, and where none of them has started."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -142,6 +144,30 @@ def test_plausible_points_come_before_those_that_are_high_for_their_distance():
 
     found, *_ = suspicious(evaluate, window, population.fit(window), x, evaluate(x))
     assert (found == [21.0, 20.5]).all(axis=1).any()
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4, 6])
+@pytest.mark.parametrize("x0", [[2.0, 3, 7, 6], [4.0, 5, 6, 5]])
+def test_components_whose_labels_can_be_exchanged(x0, seed):
+    """Two emitters and seven sensors: a narrow mode for each order of the two."""
+    rng = np.random.default_rng(7)
+    sensors = rng.uniform(0, 10, (7, 2))
+
+    def power(p):
+        return np.log((1 / (0.1 + ((sensors[:, None] - p) ** 2).sum(axis=-1))).sum(axis=1))
+
+    seen = power(np.array([[2.0, 3], [7, 6]])) + 0.1 * rng.normal(size=7)
+
+    def f(x):
+        if x.min() < 0 or x.max() > 10:
+            return -np.inf
+        return -0.5 * float((((seen - power(x.reshape(2, 2))) / 0.1) ** 2).sum())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        result = fk.sample(f, x0, seed=seed)
+    share = (result.draws[..., 0] < result.draws[..., 2]).mean()
+    assert abs(share - 0.5) < 0.05
 
 
 def settled(f, d, seed):

@@ -158,13 +158,13 @@ def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Findin
     """Return a finding if chains that disagree are far from their starting points."""
     x0 = look.state.constrain(look.state.x0)[:, which]
     away = (np.abs(look.x[:, :, which] - x0[:, None]).max(axis=1) / (1 + np.abs(x0))).max(axis=0)
-    far = np.flatnonzero((away > FAR) & (r_hat > 1.1))
+    far = np.flatnonzero((away > FAR) & (r_hat > WRONG_R_HAT))
     if not len(far):
         return []
     labels = [look.labels[which[i]] for i in far[np.argsort(-away[far])]]
     return [Finding(
         "improper", f"{listed(labels[:NAMED], len(labels))}: the chains have wandered off by up to "
-        f"{away.max():.2g} times (1 + |x0|), and do not agree. The density may have no finite "
+        f"{away[far].max():.2g} times (1 + |x0|), and do not agree. The density may have no finite "
         "integral there (a prior is missing, or a sign is wrong); or its scale is far from that of "
         "x0: start nearer, and tune for longer (tune=).", tuple(labels), status="wrong")]
 
@@ -257,10 +257,12 @@ def known_of(state: RunState, table: Summary | None) -> str:
     else:
         columns = table.columns
     r_hat, ess = columns["r_hat"], np.fmin(columns["ess_bulk"], columns["ess_tail"])
-    agree = ("R-hat is unknown: one chain alone." if np.isnan(r_hat).all() else
-             f"The chains agree: R-hat is at most {np.nanmax(r_hat):.3f},")
-    size = f" ESS at least {np.nanmin(ess):.0f}." if not np.isnan(ess).all() else ""
-    return agree + size
+    size = "" if np.isnan(ess).all() else f"ESS at least {np.nanmin(ess):.0f}"
+    if not np.isnan(r_hat).all():
+        agree = f"The chains agree: R-hat is at most {np.nanmax(r_hat):.3f}"
+        return f"{agree}, {size}." if size else f"{agree}."
+    why = ": one chain alone" if state.chains == 1 else ""
+    return f"R-hat is unknown{why}.{size and f' {size}.'}"
 
 
 def convergence(summary: Summary) -> str:

@@ -36,7 +36,7 @@ from fastkam.diagnostics.signs import is_apart
 from fastkam.evidence.density import Density, Window, target_for
 from fastkam.evidence.proposals import draws_in, fit
 from fastkam.run.same_target import check_own_density
-from fastkam.run.state import NOWHERE, child
+from fastkam.run.state import NOWHERE
 from fastkam.search.choice import has_gradient
 from fastkam.search.evaluator import NUMERICAL, Evaluator
 from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
@@ -67,7 +67,6 @@ MOST_APART = 3          # draws from which searches begin
 MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
 MOST_CLIMBS, LARGE = 60, 1e300  # iterations of a search uphill; in place of an infinite value
 MOST_FOR_TAILS = 0.15   # of the evaluations
-STREAM = 2**32 - 3      # index of the child of the seed for the jumps; chain k has the k-th
 MOST_DRAWS = 1000       # at which gradients are taken
 MOST_FITTED = 4000      # to which q is fitted
 SEGMENTS = 16           # on which walls are looked for
@@ -93,11 +92,6 @@ class Budget:
         """Return the log densities (n,) at the rows of z (n, d)."""
         self.take(len(z))
         return self.density(z)
-
-
-def own_generator(state: RunState) -> np.random.Generator:
-    """Return the generator of these methods, which depends on the seed of the run alone."""
-    return np.random.default_rng(child(state.seed, STREAM))
 
 
 def scout(
@@ -204,7 +198,7 @@ class Scouting:
         slope = None
         if window.coordinates is None:
             budget.take(1)  # to see what the density returns
-            slope = gradient_of(density, z[0])
+            slope = gradient_of(density, z[0][:1])
         return cls(z, log_p, q, budget, rng, slope, state.coordinates)
 
     def place(self, evaluations: int) -> Array:

@@ -61,15 +61,18 @@ class Summary:
 
     def cells(self):
         """Return the cells as texts: a header and a row for each coordinate, abridged if long."""
-        texts: dict[str, list[str]] = {name: [] for name in self.columns}
-        for i in range(len(self)):
-            places = decimals(self.columns.get("sd", np.full(len(self), np.nan))[i])
-            for name, column in self.columns.items():
-                texts[name].append(cell(name, column[i], places))
-        rows = [list(row) for row in zip(self.labels, *texts.values(), strict=True)]
-        if len(rows) > MOST_ROWS:
-            gap = [f"... {len(rows) - ROWS_BEFORE - ROWS_AFTER} more"] + [""] * len(self.columns)
-            rows = [*rows[:ROWS_BEFORE], gap, *rows[-ROWS_AFTER:]]
+        n, sd = len(self), self.columns.get("sd")
+        shown = list(range(n))
+        if n > MOST_ROWS:
+            shown = [*shown[:ROWS_BEFORE], *shown[-ROWS_AFTER:]]
+        rows = []
+        for i in shown:
+            places = None if sd is None else decimals(sd[i])
+            rows.append([self.labels[i], *(
+                cell(name, column[i], places) for name, column in self.columns.items())])
+        if n > MOST_ROWS:
+            gap = f"... {n - ROWS_BEFORE - ROWS_AFTER} more"
+            rows.insert(ROWS_BEFORE, [gap] + [""] * len(self.columns))
         return [["", *self.columns], *rows]
 
     def __str__(self):

@@ -16,12 +16,12 @@ from fastkam.evidence.density import LEAST_ROWS, target_for
 from fastkam.evidence.pareto import k_hat
 from fastkam.evidence.proposals import is_resampled
 from fastkam.evidence.weighted import by_weights
+from fastkam.run.streams import Stream, generator_of
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
 
 if TYPE_CHECKING:
     from fastkam.result import Result
-    from fastkam.run.state import RunState
 
 BRIDGE, FROZEN = "bridge sampling", "bridge sampling with the run's own q"
 STONES, THERMODYNAMIC = "stepping stones", "thermodynamic integration"
@@ -40,7 +40,6 @@ MOST_ERROR = 1.0            # above which an estimate says little
 GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tails", "moments",
          "divergences", "log_density", "unvisited", "weights")  # findings that concern the evidence
 WIDTH = 88
-STREAM = 2**32 - 2          # index of the child of the seed for draws of q; chain k has the k-th
 LIKELIHOOD, INTEGRAL = "marginal likelihood", "integral of the density"
 EITHER = "marginal likelihood, if the run had a prior"
 
@@ -145,8 +144,8 @@ def log_evidence(
     bridges: dict[str, Bridged | None] = {FROZEN: frozen}
     estimates = tempered(result)
     if density is not None and evaluations != 0 and wanted in (None, BRIDGE):
-        made = by_fitted(
-            result, density, evaluations, own_generator(state) if rng is None else rng)
+        rng = generator_of(state.seed, Stream.EVIDENCE) if rng is None else rng
+        made = by_fitted(result, density, evaluations, rng)
         if made is not None and frozen is not None:     # what the chains lack, every q lacks
             made = replace(made, apart=frozen.apart)
         bridges[BRIDGE] = made
@@ -189,13 +188,6 @@ def why_not(name: str, no_target: bool, no_evaluations: bool) -> str:
                 "beside those of its chains")
     return ("result must have draws that spread along each coordinate: no q can be fitted to "
             "these")
-
-
-def own_generator(state: RunState) -> np.random.Generator:
-    """Return a generator that depends on the run's seed alone, and that the run has not used."""
-    seed = state.seed
-    return np.random.default_rng(np.random.SeedSequence(
-        seed.entropy, spawn_key=(*seed.spawn_key, STREAM), pool_size=seed.pool_size))
 
 
 def tempered(result: Result) -> dict[str, tuple[float, float]]:

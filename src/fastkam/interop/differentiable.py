@@ -16,10 +16,10 @@ from fastkam._core.density.python_target import PythonTarget
 from fastkam.arguments import shown
 from fastkam.density.target import Target
 from fastkam.problem.call import Call
+from fastkam.run.streams import Stream, own_seed
 
 Array = NDArray[np.float64]
 
-START = 2**32 - 1  # child of the seed for starts; that of chain k is the k-th
 
 
 class Differentiable:
@@ -126,6 +126,4 @@ def drawn(target: Any, n: int, seed: np.random.SeedSequence) -> Array | None:
     """Points (n, d) at which chains may start, if a density has a way to draw them; or None."""
     if not isinstance(target, Differentiable) or target.draw is None:
         return None
-    key = (*seed.spawn_key, START)
-    own = np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size)
-    return target.draw(n, int(own.generate_state(1)[0]))
+    return target.draw(n, int(own_seed(seed, Stream.MODEL_STARTS).generate_state(1)[0]))

@@ -215,7 +215,10 @@ class PointPool:
         """The reply at a point as the run sees it."""
         if reply.error is not None:
             self.failed.add(key)
-        return reply._replace(error=None) if self.on_error == "reject" else reply
+        if self.on_error != "reject":
+            return reply
+        value = np.nan if reply.value == np.inf else reply.value
+        return reply._replace(value=value, error=None)
 
     def cancel(self) -> None:
         """Forget all points that have no reply, without waiting for them."""

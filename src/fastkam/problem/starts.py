@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.density.target import Target
+from fastkam.run.streams import Stream, generator_of
 
 Array = NDArray[np.float64]
 Outcomes = Iterable[float | Exception]  # log densities, or errors of the function
 Evaluate = Callable[[Array, list[Array]], Outcomes]
 
 TRIES = 100  # draws for the start of a chain
-START = 2**32 - 1  # index of the child of the seed for these; that of chain k is the k-th
 
 
 def first_points(
@@ -49,9 +49,7 @@ def first_points(
     tried : list
         Empty; or, if some chain may start at none of its draws, the outcomes at these.
     """
-    streams = [np.random.default_rng(np.random.SeedSequence(
-        seed.entropy, spawn_key=(*seed.spawn_key, START, k), pool_size=seed.pool_size))
-        for k in range(chains)]
+    streams = [generator_of(seed, Stream.PRIOR_STARTS, k) for k in range(chains)]
     points = [np.empty(0)] * chains
 
     def is_bad(one: float | Exception) -> bool:

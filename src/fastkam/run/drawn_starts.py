@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from fastkam.arguments import real_array, shown
 from fastkam.diagnostics.table import Summary
 from fastkam.recorded import Recorded
+from fastkam.run.streams import Stream, generator_of
 
 Array = NDArray[np.float64]
 
-START_KEY = 2**32 - 4  # child of a seed for these draws; that of chain k is the k-th
 
 
 def check_order(target: Any, x0: Any) -> None:
@@ -45,13 +45,13 @@ def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
         Points (chains, d), a dict of arrays (chains, ...), or `x0`.
     """
     if isinstance(x0, Recorded):
-        return chosen(x0.draws, generator(seed, 0), chains, weights_of(x0))
+        return chosen(x0.draws, generator_of(seed, Stream.DRAWN_STARTS, 0), chains, weights_of(x0))
     if isinstance(x0, Summary):
         return around(x0, generators(seed, chains))
     if isinstance(x0, Mapping):
         return x0["x"] if {"x", "fun", "success"} <= x0.keys() else x0
     if isinstance(x0, np.ndarray) and x0.ndim == 3:
-        return chosen(real_array("x0", x0), generator(seed, 0), chains)
+        return chosen(real_array("x0", x0), generator_of(seed, Stream.DRAWN_STARTS, 0), chains)
     if callable(getattr(x0, "rvs", None)) and not isinstance(x0, type):
         return stacked([x0.rvs(random_state=rng) for rng in generators(seed, chains)])
     if callable(getattr(x0, "sample", None)) and hasattr(x0, "logpdf"):
@@ -89,15 +89,9 @@ def unnamed(labels: list[str]) -> bool:
     return labels == [f"x[{i}]" for i in range(len(labels))]
 
 
-def generator(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
-    """The generator of the k-th start."""
-    return np.random.default_rng(np.random.SeedSequence(
-        seed.entropy, spawn_key=(*seed.spawn_key, START_KEY, k), pool_size=seed.pool_size))
-
-
 def generators(seed: np.random.SeedSequence, chains: int) -> Iterator[np.random.Generator]:
     """The generators of the starts of all chains."""
-    return (generator(seed, k) for k in range(chains))
+    return (generator_of(seed, Stream.DRAWN_STARTS, k) for k in range(chains))
 
 
 def weights_of(result: Any) -> Array | None:

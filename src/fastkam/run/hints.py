@@ -26,7 +26,8 @@ def advice(fault: Fault, step: int, target: Target) -> str:
         return at_start(target, fault.x)
     if fault.code == INFINITE:
         return (": is its sign wrong? A function that is to be minimized, such as a negative log "
-                "likelihood, must be given with a minus sign")
+                "likelihood, must be given with a minus sign. If it overflows there, return "
+                '-inf, or give on_error="reject"')
     if fault.code == WITHOUT_SURROGATE:
         return (": it must be finite wherever the density is positive; or start the chains where "
                 "it is, with x0 and search=False") if step == 0 else ""

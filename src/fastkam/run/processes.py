@@ -54,13 +54,14 @@ class Processes(Executor):
         data = portable(task, anywhere=False)
         process = self.process()
         try:
-            value, error = process.call(data)
+            reply = process.call(data)
         except (EOFError, OSError) as problem:
             code = process.end()
             with self.lock:
                 self.started.discard(process)
             raise BrokenExecutor(f"a worker process has ended with code {code}") from problem
         self.idle.put(process)
+        value, error = pickle.loads(reply)
         if error is not None:
             raise error
         return value
@@ -112,11 +113,13 @@ class Process:
         finally:
             theirs.close()  # so that the end of the process is seen here
 
-    def call(self, data: bytes) -> tuple[Any, BaseException | None]:
-        """Run a task in the process: (value, error); EOFError or OSError if the process ends."""
+    def call(self, data: bytes) -> bytes:
+        """Run a task in the process, and return its pickled value and error.
+
+        EOFError or OSError if the process ends.
+        """
         self.connection.send_bytes(data)
-        value, error = pickle.loads(self.connection.recv_bytes())
-        return value, error
+        return self.connection.recv_bytes()
 
     def signal(self, number: int) -> None:
         """Send a signal."""

@@ -12,14 +12,6 @@ from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers.importance import ImportanceWeighted
 
-AFTER_KEY = 2**32 - 2  # child of a seed that is used after the run
-
-
-def after_generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    """The generator of random numbers after a run, independent of its search and its chains."""
-    return np.random.default_rng(np.random.SeedSequence(
-        seed.entropy, spawn_key=(*seed.spawn_key, AFTER_KEY), pool_size=seed.pool_size))
-
 
 def evenly(
     state: RunState, log_weights: NDArray[np.float64], rows: int, rng: np.random.Generator

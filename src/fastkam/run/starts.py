@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_array, plain_seed, real_array, shown
 
-SEARCH_KEY = 2**32 - 1  # child of a seed for the search, after those of all chains
-
 
 def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
     """x0 as (chains, d)."""
@@ -50,9 +48,3 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
             + (": write numpy.random.default_rng(...)"
                if isinstance(seed, np.random.RandomState) else "")
         ) from None
-
-
-def search_generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    """The generator of the search, independent of those of the chains."""
-    return np.random.default_rng(np.random.SeedSequence(
-        seed.entropy, spawn_key=(*seed.spawn_key, SEARCH_KEY), pool_size=seed.pool_size))

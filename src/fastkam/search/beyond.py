@@ -9,7 +9,7 @@ from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.scouting import place_beyond
 from fastkam.run.faults import after_run
 from fastkam.run.rules import Limits
-from fastkam.run.starts import search_generator
+from fastkam.run.streams import Stream, generator_of
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -35,7 +35,7 @@ def with_unvisited(outcome: Outcome, target: Target, options: RunOptions) -> Out
             or target.surrogate is not None or options.executor is not None or options.on_points
             or state.trace.rows < LEAST_DRAWS):
         return outcome
-    rng = search_generator(state.seed).spawn(2)[1]
+    rng = generator_of(state.seed, Stream.BEYOND)
     found = after_run(lambda: place_beyond(state, target, most, rng), options.shield)
     if found is None:
         return outcome

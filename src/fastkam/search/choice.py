@@ -22,7 +22,8 @@ from fastkam.problem.described import Described
 from fastkam.run.drawn_starts import by_labels, drawn_starts, labels_of
 from fastkam.run.faults import describe
 from fastkam.run.hints import advice
-from fastkam.run.starts import search_generator, seed_sequence, starting_points
+from fastkam.run.starts import seed_sequence, starting_points
+from fastkam.run.streams import Stream, generator_of
 from fastkam.samplers import (
     MALA,
     NUTS,
@@ -219,7 +220,7 @@ def choose_sampler(
     points = starting_points(x0, chains) if problem is None else problem.start(x0, chains, seed)
     made = as_target(target, points.shape[1], vectorized=vectorized)
     with before_the_run(made, problem):
-        return choose(made, points, chains, search_generator(seed), search=True,
+        return choose(made, points, chains, generator_of(seed, Stream.SEARCH), search=True,
                       surrogate=surrogate, threads=1, known=known_of(problem),
                       differentiable=partial(as_target, target, points.shape[1],
                                              vectorized=vectorized, gradient=True))

@@ -9,7 +9,8 @@ from fastkam.search.population import Population, plausible
 
 Array = NDArray[np.float64]
 
-MOST_EXCHANGED = 50  # points tried with two coordinates exchanged
+MOST_EXCHANGED = 50  # points tried with two elements, or two components, exchanged
+MOST_LABELS, MOST_OTHERS = 6, 2  # components; parameters beside those of the components
 
 
 def try_images(population: Population) -> None:
@@ -30,17 +31,39 @@ def try_images(population: Population) -> None:
     population.logp[order[: len(good)]] = values[good]
 
 
-def images_of(x: Array, rng: np.random.Generator) -> Array:
-    """The images (n, d) of a point x (d,): all signs or one sign changed, two elements exchanged.
+def images_of(x: Array, rng: np.random.Generator, most: int = MOST_EXCHANGED) -> Array:
+    """The images (n, d) of a point x (d,): all signs or one sign changed, or elements exchanged.
 
-    Densities with symmetries, such as mixtures and factor models, have modes there.
+    These are two elements, or those of two of several components that have as many parameters
+    each. Densities with symmetries, such as mixtures and factor models, have modes there.
     """
     d = len(x)
+    labels = permutations_of_labels(d)
     pairs = np.column_stack(np.tril_indices(d, -1))
-    if len(pairs) > MOST_EXCHANGED:
-        pairs = rng.permutation(pairs)[:MOST_EXCHANGED]
-    exchanged = np.tile(x, (len(pairs), 1))
-    rows = np.arange(len(pairs))
-    exchanged[rows, pairs[:, 0]] = x[pairs[:, 1]]
-    exchanged[rows, pairs[:, 1]] = x[pairs[:, 0]]
-    return np.vstack([-x, x * (1 - 2 * np.eye(d)), exchanged])
+    two = np.tile(np.arange(d), (len(pairs), 1))
+    np.put_along_axis(two, pairs, pairs[:, ::-1], axis=1)
+    exchanged = [rng.permutation(some)[:most] if len(some) > most else some
+                 for some in (two, labels)]
+    images = np.vstack([-x, x * (1 - 2 * np.eye(d)), *(x[some] for some in exchanged)])
+    return images[(images != x).any(axis=1)]
+
+
+def permutations_of_labels(d: int) -> NDArray[np.intp]:
+    """Permutations (n, d) that exchange two of K components with b parameters each, b at least 2.
+
+    The parameters of a component are next to each other, or the K values of a parameter are; up to
+    MOST_OTHERS parameters that belong to no component may come first or last.
+    """
+    found = []
+    for n in range(d, max(3, d - MOST_OTHERS - 1), -1):
+        for first in {0, d - n}:
+            for K in range(2, min(n // 2, MOST_LABELS) + 1):
+                if n % K:
+                    continue
+                places = first + np.arange(n)
+                for table in (places.reshape(K, n // K), places.reshape(n // K, K).T):
+                    for i, j in zip(*np.triu_indices(K, 1), strict=True):
+                        one = np.arange(d)
+                        one[table[i]], one[table[j]] = table[j], table[i]
+                        found.append(one)
+    return np.unique(np.array(found, dtype=np.intp).reshape(-1, d), axis=0)

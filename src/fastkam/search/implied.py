@@ -15,7 +15,7 @@ from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_mo
 from fastkam.diagnostics.signs import is_apart
 from fastkam.run.faults import after_run
 from fastkam.run.rules import Limits
-from fastkam.run.starts import search_generator
+from fastkam.run.streams import Stream, generator_of
 from fastkam.search.choice import spread_over
 from fastkam.search.evaluator import Evaluator
 
@@ -161,7 +161,7 @@ def with_implied(outcome: Outcome, target: Target, options: RunOptions) -> Outco
     limited = options.until_stop and limits != Limits()
     if state.status != "complete" or limited or target.is_estimate or target.surrogate is not None:
         return outcome
-    rng = search_generator(state.seed).spawn(1)[0]
+    rng = generator_of(state.seed, Stream.IMPLIED)
     evaluate = Evaluator(target, rng)
     evaluate.found, evaluate.spread = True, spread_over(options.for_chains, target)
     left = limits.evaluations - state.evaluations

@@ -42,7 +42,8 @@ Indices = NDArray[np.intp]
 
 CLIMB_STEPS = 25  # steps of a stage of the approach
 PAUSES = 1  # stages in a row in which a walker far below the others may fail to climb
-WALK_TARGET = 0.3  # acceptance probability of a walk
+WALK_TARGET = 0.3  # acceptance probability of a walk of the approach
+NARROW_TARGET = 0.4  # the same of a window, whose shorter steps lead into narrow necks
 FIRST_WINDOW, GROWTH = 40, 1.5  # steps of the first window; factor from one window to the next
 SCOUTS = 0.07  # share of scouts
 FARTHEST = 1000.0  # scouts' longest step, in units of the scales
@@ -301,7 +302,7 @@ class Population:
                 half = slice(first, first + self.K // 2)
                 y, log_ratio, independent, walks, scouts = self.propose(half)
                 alpha = self.decide(half, y, log_ratio, scouts, beta)
-                self.log_length[half][walks] += alpha[walks] - WALK_TARGET
+                self.log_length[half][walks] += alpha[walks] - NARROW_TARGET
                 tried += len(independent)
                 accepted += alpha[independent].sum()
             x[t], logp[t] = self.x, self.logp

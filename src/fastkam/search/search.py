@@ -235,14 +235,13 @@ class Searcher:
 
     def agree_soon(self, population: Population) -> Window:
         """Run a few windows, while one normal component suffices for them."""
-        for n in range(NORMAL_WINDOWS):
-            if n:
-                population.learn(window)
+        for left in reversed(range(NORMAL_WINDOWS)):
             window = population.window(FIRST_WINDOW)
             self.settled = window.settled()
             normal = window.acceptance > NEARLY_NORMAL and population.fitted_by_one(window)
-            if self.settled or not normal:
+            if self.settled or not normal or not left:
                 break
+            population.learn(window)
         self.normal = self.settled and normal
         if self.normal:
             self.say(f"{population.K} walkers soon agree (R-hat {window.r_hat():.2f})")

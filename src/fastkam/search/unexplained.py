@@ -116,7 +116,7 @@ def suspicious(
 
     At most half of them are plausible states, the others are lower.
     """
-    some, squares, nearest = outside(q, x, logp, level_of(window))
+    some, _, nearest = outside(q, x, logp, level_of(window))
     plausible = logp[some] > level_of(window) - largest_drop(x.shape[1])
     high = some[plausible][: MOST_TRIED // 2]
     some = np.r_[high, some[~plausible]][:MOST_TRIED]
@@ -141,7 +141,7 @@ def outside(
 
 def level_of(window: Window) -> float:
     """The median log density of the walkers."""
-    return median(window.logp[window.second_half])
+    return float(median(window.logp[window.second_half]))
 
 
 def excess(q: Mixture, x: Array, logp: Array, level: float) -> Array:

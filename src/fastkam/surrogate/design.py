@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from fastkam.search.found import Known
+from fastkam.search.images import images_of
 from fastkam.search.search import Searcher
 from fastkam.surrogate import regression
 from fastkam.surrogate.calls import Calls
@@ -28,7 +29,7 @@ SHELL, SHELL_EACH = 10, 5  # points on shells, and further ones per dimension
 NEAREST, FARTHEST = 2.5, 15.0  # radii of shells, in standard deviations
 HIGHER = 0.4  # share of the fall from the maximum by which a value is higher than expected
 FURTHER_CLIMBS = 2
-MOST_EXCHANGED = 15  # pairs of coordinates
+MOST_EXCHANGED = 15  # points with two elements, or two components, exchanged
 PRIOR_DRAWS = 10  # per dimension
 
 
@@ -43,7 +44,7 @@ def design(
     for start in starts(calls, searcher, known, rng):
         climb(calls, start, scales, CLIMB)
     X, y = calls.finite()
-    calls(mirrored(X[y.argmax()], rng))
+    calls(np.unique(images_of(X[y.argmax()], rng, MOST_EXCHANGED), axis=0))
     center, factor = laplace(calls, scales)
     for _ in range(FURTHER_CLIMBS):
         X = around(center, factor, rng)
@@ -87,22 +88,6 @@ def climb(calls: Calls, start: Array, scales: Array, calls_each: int) -> None:
     minimize(height, np.zeros(d), method="COBYQA", options={
         "maxfev": calls_each * d + 10, "initial_tr_radius": FIRST_RADIUS,
         "final_tr_radius": LAST_RADIUS})
-
-
-def mirrored(x: Array, rng: np.random.Generator) -> Array:
-    """Return mirror images (n, d) of a point (d,), in which symmetric densities have modes.
-
-    All signs change, or one sign, or two coordinates are exchanged: posteriors of mixtures and
-    factor models have such symmetries.
-    """
-    d = len(x)
-    pairs = np.column_stack(np.tril_indices(d, -1))
-    pairs = rng.permutation(pairs)[:MOST_EXCHANGED]
-    exchanged = np.tile(x, (len(pairs), 1))
-    rows = np.arange(len(pairs))
-    exchanged[rows, pairs[:, 0]], exchanged[rows, pairs[:, 1]] = x[pairs[:, 1]], x[pairs[:, 0]]
-    images = np.vstack([-x, x * (1 - 2 * np.eye(d)), exchanged])
-    return np.unique(images[(images != x).any(axis=1)], axis=0)
 
 
 def laplace(calls: Calls, scales: Array) -> tuple[Array, Array]:

@@ -203,15 +203,17 @@ class Drawing:
             learned, self.chains, self.seed, self.bit_generator, self.layout, self.rng)
         run = replace(run, coordinates=self.coordinates)
         rows = int(min(self.draws, max(1, self.calls.left // self.chains)))
-        self.run, self.learned = drawn(run, learned, rows), learned
-        x = self.run.trace.x[:, :rows]
+        run = drawn(run, learned, rows)
+        x = run.trace.x[:, :rows]
         log_s = learned.density.logp(x.reshape(-1, x.shape[2])).reshape(self.chains, rows)
         value, error = log_integral(learned, x, log_s, self.rng)
         if error < MOST_ERROR:
             self.done.lines.append(f"{NORMALIZED} {error:.2g}")
-        self.log_integral = value if error < MOST_ERROR else 0.0
-        self.log_s = log_s - self.log_integral
-        self.weighting, self.asked, self.checked = Weighting(x, self.calls), 0, None
+        known = value if error < MOST_ERROR else 0.0
+        # together, since Ctrl-C before this keeps the draws of the surrogate before
+        self.run, self.learned, self.log_integral = run, learned, known
+        self.log_s, self.weighting = log_s - known, Weighting(x, self.calls)
+        self.asked, self.checked = 0, None
         self.calls.evaluator.watch.drawn, self.calls.evaluator.watch.requested = 0, rows
 
     def tried(self) -> bool:
@@ -273,7 +275,7 @@ class Drawing:
         return replace(state, status=status, stopped_by=self.stopped_by)
 
     def ended(self, status: str) -> RunState:
-        """Return the draws until Ctrl-C or an error; none if the surrogate was being learned."""
+        """Return the draws until Ctrl-C or an error; none if no surrogate has been drawn from."""
         if self.rows:
             try:
                 return self.weighted(status)

@@ -23,7 +23,7 @@ from fastkam._core.numerics.elementary import exp, log
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.numerics.median import median
 from fastkam.run.faults import after_run
-from fastkam.run.starts import search_generator
+from fastkam.run.streams import Stream, generator_of
 from fastkam.search.evaluator import Evaluator
 from fastkam.stop import Limits
 
@@ -58,7 +58,7 @@ def with_left_out(outcome: Outcome, target: Target, options: RunOptions) -> Outc
             or periodic or most < LEAST or options.executor is not None or options.on_points
             or state.trace.rows < LEAST_DRAWS or state.trace.stat_names is None):
         return outcome
-    rng = search_generator(state.seed).spawn(3)[2]
+    rng = generator_of(state.seed, Stream.LEFT_OUT)
     place = after_run(lambda: left_out(state, target, most, rng), options.shield)
     if place is None:
         return outcome

@@ -83,11 +83,8 @@ def holds(rule: StopRule, run: WeightedRun, table: Any) -> bool:
         agree = len(run.log_weights) == 1 or (table["r_hat"] <= rule.r_hat).all()
         return bool((least >= rule.ess).all() and agree) and not run.findings()
     if isinstance(rule, MCSE):
-        labels = run.past.layout.labels
-        errors = [(error, rule.errors[name]) for label, error in
-                  zip(labels, table["mcse_mean"], strict=True)
-                  for name in {label, label.partition("[")[0]} if name in rule.errors]
-        return bool(errors) and all(bool(error <= most) for error, most in errors)
+        which, most = rule.named(run.past.layout)
+        return bool(which) and bool((table["mcse_mean"][which] <= most).all())
     if isinstance(rule, Evaluations):
         return run.evaluations >= rule.count
     if isinstance(rule, Time):
