@@ -14,7 +14,7 @@ from fastkam.run import drive
 from fastkam.samplers import SAMPLERS
 from fastkam.search import slabs
 
-SEED = 49  # of a run that must go on
+SEED = 0  # of a run that must go on
 WALKS = slabs.walks
 
 
@@ -319,14 +319,14 @@ def test_own_gradients_show_a_neck_without_draws(monkeypatch):
             [precision * off.sum() - mu / 25, -np.tanh(u) + squares - 8],
             r / errors - precision * off])
 
-    result = quietly(schools, np.zeros(10), draws=1000, seed=110)
+    result = quietly(schools, np.zeros(10), draws=1000, seed=100)
     table = result.summary()
     assert table["r_hat"].max() < 1.01
     assert table["ess_bulk"].min() > 400
     assert abs(table["mean"][1] - 0.80) > 0.2 * 1.17
     assert "moments" in [one.kind for one in result.warnings]
     monkeypatch.setattr(slabs, "walks", WALKS)
-    table = quietly(schools, np.zeros(10), draws=1000, seed=110).summary()
+    table = quietly(schools, np.zeros(10), draws=1000, seed=100).summary()
     assert abs(table["mean"][1] - 0.80) < 0.1 * 1.17
 
 

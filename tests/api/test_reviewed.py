@@ -90,3 +90,14 @@ def test_a_long_table_is_abridged():
     assert lines[41].startswith("... 950 more")
     assert lines[40].split()[0] == "x[39]"
     assert lines[42].split()[0] == "x[990]"
+
+
+def test_few_draws_after_a_surrogate_that_failed_are_wrong():
+    """A density that no smooth surrogate describes."""
+    def f(x):
+        return -float(np.abs(np.sin(37 * x)).sum()) * 5 - 0.5 * float(x @ x)
+
+    with pytest.warns(fk.SamplingWarning, match="Learning a surrogate has used up"):
+        result = fk.sample(f, np.full(8, 0.3), surrogate="learn", budget=300, seed=1)
+    assert result.draws.shape[1] < 100
+    assert result.verdict().status == "wrong"

@@ -111,6 +111,11 @@ def stopped_early(state: RunState) -> list[Finding]:
     rows = state.trace.rows
     if state.status != "stopped" or rows >= LEAST_DRAWS:
         return []
+    if without_surrogate(state):
+        text = (f"Learning a surrogate has used up nearly all calls, and then {rows} draws a chain "
+                "were made without one: they are still those of warm-up. Allow more calls "
+                "(budget=), start near the mode (x0=), or run without surrogate.")
+        return [Finding("short", text, status="wrong")]
     if rows:
         text = (f"The run ended after {rows} draws a chain: they are too few to see whether they "
                 "are right. Allow more (stop=, budget=), or continue (result.resume()).")
