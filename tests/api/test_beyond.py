@@ -63,7 +63,7 @@ def test_a_mode_in_which_a_chain_was_once_is_found(monkeypatch):
     Gradients lead the search there; without them it has not found the mode.
     """
     monkeypatch.setattr("fastkam.search.unexplained.MOST_LED", 0)
-    result = quietly(half_narrow(5, 0.35), np.zeros(5), seed=2)
+    result = quietly(half_narrow(5, 0.35), np.zeros(5), seed=0)
     assert "unvisited" in kinds(result)
     *place, _, _ = result.state.unvisited[0]
     np.testing.assert_allclose(place, 8 / np.sqrt(5), atol=0.01)

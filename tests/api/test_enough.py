@@ -14,7 +14,7 @@ from fastkam.run import drive
 from fastkam.samplers import SAMPLERS
 from fastkam.search import slabs
 
-SEED = 0  # of a run that must go on
+SEED = 13  # of a run that must go on
 WALKS = slabs.walks
 
 
@@ -312,12 +312,14 @@ def test_own_gradients_show_a_neck_without_draws(monkeypatch):
 
     def schools(x):
         mu, log_tau, theta = x[0], x[1], x[2:]
-        precision, r, off = np.exp(-2 * log_tau), (y - theta) / errors, theta - mu
-        u, squares = log_tau - np.log(5), precision * (off @ off)
-        value = u - np.logaddexp(0, 2 * u) - 0.5 * (r @ r + squares + (mu / 5) ** 2) - 8 * log_tau
-        return value, np.concatenate([
-            [precision * off.sum() - mu / 25, -np.tanh(u) + squares - 8],
-            r / errors - precision * off])
+        with np.errstate(all="ignore"):  # of proposals far in the neck
+            precision, r, off = np.exp(-2 * log_tau), (y - theta) / errors, theta - mu
+            u, squares = log_tau - np.log(5), precision * (off @ off)
+            prior = u - np.logaddexp(0, 2 * u) - 0.5 * (mu / 5) ** 2
+            value = prior - 0.5 * (r @ r + squares) - 8 * log_tau
+            return value, np.concatenate([
+                [precision * off.sum() - mu / 25, -np.tanh(u) + squares - 8],
+                r / errors - precision * off])
 
     result = quietly(schools, np.zeros(10), draws=1000, seed=100)
     table = result.summary()

@@ -376,7 +376,7 @@ def test_nan_at_weighted_draws_is_found(vectorized, kept, tmp_path):
     options = {"evaluations": tmp_path / "calls.fk"} if kept else {}
     with pytest.warns(fk.SamplingWarning, match="The density was NaN at"):
         result = fk.sample(hole, np.ones(2), vectorized=vectorized, surrogate="learn",
-                           budget=400, seed=2, progress=False, **options)
+                           budget=400, seed=4, progress=False, **options)
     at_nan = np.isnan(hole(result.draws))
     new = np.ones(at_nan.shape, bool)
     new[:, 1:] = (result.draws[:, 1:] != result.draws[:, :-1]).any(axis=2)
@@ -477,33 +477,6 @@ def test_gradients_count_in_the_time_of_an_evaluation():
     evaluate.gradients(np.zeros((5, 3)))
     assert evaluate.n == 5
     assert evaluate.seconds > 0.01
-
-
-@pytest.mark.parametrize("vectorized", [False, True])
-@pytest.mark.parametrize("gradient", [False, True])
-def test_a_likelihood_that_overflows_far_from_the_prior_is_rejected_there(vectorized, gradient):
-    def f(x):
-        far = (np.abs(x) > 60).any(axis=-1)
-        value = np.where(far, np.inf, 0.0) if vectorized else (np.inf if far else 0.0)
-        return (value, np.zeros(x.shape)) if gradient else value
-
-    problem = fk.Problem(f, prior={"x": (scipy.stats.norm(0, 1), 2)}, vectorized=vectorized)
-    target = problem.target(gradient=gradient)
-    assert np.isnan(target.logp(np.array([0.0, 70.0])))
-    np.testing.assert_array_equal(
-        np.isfinite(target.logp(np.array([[0.0, 1.0], [70.0, 0.0], [3.0, -2.0]]))),
-        [True, False, True])
-    walk = fk.RandomWalk(proposal_cov=1600.0)
-    result = fk.sample(problem, sampler=walk, search=False, draws=500, seed=1, diagnose=False)
-    assert result.rejected["nan"].sum() > 100
-    assert np.abs(result.draws).max() < 10
-
-
-def test_a_likelihood_that_is_infinite_near_the_prior_ends_the_run():
-    problem = fk.Problem(lambda x: np.inf if x[0] > 1 else 0.0,
-                         prior={"x": (scipy.stats.norm(0, 1), 1)})
-    with pytest.raises(fk.SamplingError, match=r"is \+inf"):
-        fk.sample(problem, sampler="rwm", search=False, draws=500, seed=1)
 
 
 def test_points_with_an_infinite_density_can_be_rejected():

@@ -4,12 +4,10 @@
 
 If the prior is 0, or x is beyond hard bounds, the density is 0 and the likelihood is not called. So
 it is where the prior is infinite: at a pole, which has probability 0, or at a point that rounding
-has moved there. A likelihood of +inf where the prior is very small is an overflow far from the mass,
-and counts as NaN; elsewhere it ends the run.
-
+has moved there.
 The density is an estimate if the likelihood is.
 """
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -33,8 +31,6 @@ cdef extern from "workspace.h" nogil:
 cdef enum:
     NO_MEMORY = -201        # the code of an evaluation that is out of memory
     VECTORS = 7             # vectors of n_x doubles for one point
-    LOW = -1000             # log prior and Jacobian at which a likelihood may overflow
-    LOW_EACH = -10          # the same for each coordinate
 
 cdef struct Point:          # a point and its derived vectors, (n_x,) each
     double *x
@@ -225,13 +221,6 @@ cdef int place(Parts *self, const double *z, Point *p, bint gradient,
     return rc
 
 
-cdef double with_prior(Parts *self, double likelihood, double base) noexcept nogil:
-    """The log density; NaN where the likelihood overflows to +inf, far from the prior's mass."""
-    if likelihood == INFINITY and base < LOW + LOW_EACH * self.space.n_x:
-        return NAN
-    return likelihood + base
-
-
 cdef int finish_gradient(Parts *self, const double *z, Point *p, double *dz) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(self.space.n_x):
@@ -255,7 +244,7 @@ cdef int call_logp(size_t n, const double *z, double *logp, void *data) noexcept
             rc = inner.logp(inner.dim, p.x, logp, inner.data)
         else:
             rc = inner.logp_grad(inner.dim, p.x, p.gradient, logp, inner.data)
-        logp[0] = with_prior(self, logp[0], p.base)
+        logp[0] += p.base
     leave(&self.workspace, at, memory)
     return rc
 
@@ -278,7 +267,7 @@ cdef int call_logp_grad(size_t n, const double *z, double *dz, double *logp,
             dz[i] = 0
     elif rc == 0:
         rc = inner.logp_grad(inner.dim, p.x, p.gradient, logp, inner.data)
-        logp[0] = with_prior(self, logp[0], p.base)
+        logp[0] += p.base
         if rc == 0:
             rc = finish_gradient(self, z, &p, dz)
     leave(&self.workspace, at, memory)
@@ -299,7 +288,7 @@ cdef int call_noisy(size_t n, const double *z, size_t n_aux, const double *u, do
     logp[0] = p.base
     if rc == 0 and p.base != -INFINITY:
         rc = inner.noisy(inner.dim, p.x, n_aux, u, logp, inner.data)
-        logp[0] = with_prior(self, logp[0], p.base)
+        logp[0] += p.base
     leave(&self.workspace, at, memory)
     return rc
 
@@ -369,7 +358,7 @@ cdef int call_likelihood(Parts *self, size_t k, const double *Z, size_t n_aux,
         return rc
     for j in range(m):
         i = rows[j]
-        logp[i] = with_prior(self, values[j], logp[i])
+        logp[i] += values[j]
         if gradients != NULL:
             lay_out(memory + i * VECTORS * n_x, n_x, &p)
             memcpy(p.gradient, slopes + j * n_x, n_x * sizeof(double))
