@@ -360,7 +360,7 @@ def test_derived_quantities_are_recorded():
 @pytest.mark.parametrize("rule", [fk.stop.ESS(100, of="both"), fk.stop.Done(ess=100, r_hat=1.1)])
 def test_stop_rules_ask_the_weighted_draws(rule):
     f = Bent()
-    result = fk.sample(f, np.ones(3), surrogate="learn", stop=rule, seed=1, **QUIET)
+    result = fk.sample(f, np.ones(3), surrogate="learn", stop=rule, seed=2, **QUIET)
     assert result.status == "stopped"
     assert result.state.stopped_by == repr(rule)
     table = result.summary()
