@@ -25,7 +25,8 @@ def differences(evaluate: Callable[[Array], Array], x: Array, logp: Array) -> li
     logp : array (n,)
         The log densities there, from before.
     """
-    x, logp = np.resize(x, (REPEATED, x.shape[1])), np.resize(logp, REPEATED)
+    # in another order, which shows whether a value depends on the points before it
+    x, logp = np.resize(x, (REPEATED, x.shape[1]))[::-1], np.resize(logp, REPEATED)[::-1]
     with np.errstate(invalid="ignore"):
         by = np.abs(evaluate(x) - logp)
     by = by[np.isfinite(by) & (by > LEAST + RELATIVE * np.abs(logp))]
