@@ -14,7 +14,7 @@ from fastkam.diagnostics.draws import OUTER_QUANTILES, check_levels
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.scouting import scout
 from fastkam.diagnostics.table import Summary
-from fastkam.diagnostics.verdict import STATUSES, Verdict
+from fastkam.diagnostics.verdict import Verdict
 from fastkam.diagnostics.weights import normalized, weight_findings, weighted_summary
 from fastkam.recorded import Recorded
 from fastkam.run.lazy import distance
@@ -117,7 +117,7 @@ class Diagnosed(Recorded):
 
     @property
     def warnings(self) -> list[Finding]:
-        """Findings about the run, the most serious first; empty if there are none.
+        """Findings about the run; empty if there are none.
 
         Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
         concerned: see `fastkam.diagnostics.Finding`. The warning at the end of the run has the
@@ -127,7 +127,7 @@ class Diagnosed(Recorded):
             log_weights = self.log_weights
             self.found = (checks.findings(self.state) if log_weights is None else
                           weight_findings(self.state, log_weights))
-        return sorted(self.found, key=lambda one: STATUSES.index(one.status), reverse=True)
+        return list(self.found)
 
     @checked_names
     def verdict(

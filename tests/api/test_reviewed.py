@@ -8,7 +8,6 @@ import pytest
 
 import fastkam as fk
 from fastkam.diagnostics import checks
-from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
 
 
@@ -64,13 +63,6 @@ def test_worker_processes_end_with_a_call_that_fails_after_its_search():
     with pytest.raises(ValueError, match="x"):
         fk.sample(f, np.zeros(2), executor=2, seed=1, draws=100)
     assert not before
-
-
-def test_the_most_serious_findings_come_first():
-    result = fk.sample(normal, np.zeros(2), draws=200, tune=100, sampler="ram", seed=1)
-    result.found = [Finding("ess", "few"), Finding("r_hat", "apart", status="wrong"),
-                    Finding("tails", "heavy")]
-    assert [one.kind for one in result.warnings] == ["r_hat", "ess", "tails"]
 
 
 @pytest.mark.parametrize(("r_hat", "ess", "text"), [

@@ -49,7 +49,7 @@ TOO_SHORT = {"r_hat", "functionals", "ess", "mcse_sd", "adaptation", "short"}
 
 
 def findings(state: RunState) -> list[Finding]:
-    """Return the findings on a run, the gravest first; an empty list if there are none."""
+    """Return the findings on a run; an empty list if there are none."""
     if not state.states:
         return []
     found = [*of_gradient(state), *random_density(state)]

@@ -129,7 +129,7 @@ def systematic(log_weights: Array, n: int, rng: np.random.Generator) -> NDArray[
 
 
 def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
-    """Return the findings on weighted draws, the gravest first."""
+    """Return the findings on weighted draws."""
     if not log_weights.size:
         return [Finding("weights", "There are no draws: the run has ended before any was made.")]
     w = normalized(log_weights)
