@@ -140,11 +140,11 @@ class Diagnosed(Recorded):
         ----------
         evaluations : int
             Number of further evaluations of the density that may be used to look for points of
-            comparable density that no chain has visited (some more check that the density is that
-            of the run): by wide jumps from the draws, searches
+            comparable density that no chain has visited: by wide jumps from the draws, searches
             uphill from the points that these reach, and, if enough are left, gradients at draws. In
             few dimensions 1000 find most modes within some 20 standard deviations. With 0 the
-            verdict uses `warnings` alone.
+            verdict uses `warnings` alone. Not counted are those that check that the density is that
+            of the run: one, or some with `target`.
         target : optional
             The density, where the result comes from a file: as in `fastkam.resume`.
         vectorized : bool

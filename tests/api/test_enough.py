@@ -14,7 +14,7 @@ from fastkam.run import drive
 from fastkam.samplers import SAMPLERS
 from fastkam.search import slabs
 
-SEED = 13  # of a run that must go on
+SEED = 60  # of a run that must go on
 WALKS = slabs.walks
 
 
@@ -59,7 +59,7 @@ def test_a_run_goes_on_until_its_draws_suffice(whole):
     steps = [run.thin * (run.state.tune // run.thin + 1 + np.arange(1000))
              for run in (whole, short)]
     _, of_whole, of_short = np.intersect1d(*steps, return_indices=True)
-    assert len(of_whole) > 20
+    assert len(of_whole) > 50
     np.testing.assert_array_equal(whole.draws[:, of_whole], short.draws[:, of_short])
     assert whole.evaluations <= drive.BUDGET
 
@@ -77,7 +77,7 @@ def test_the_checks_are_made_once(monkeypatch):
     assert len(looked_at) == len(set(looked_at)) > 1
     assert result.warnings == findings(result.state)
     looked_at.clear()
-    short = quietly(normal, np.zeros(2), sampler="am", chains=2, budget=3008, seed=49)
+    short = quietly(normal, np.zeros(2), sampler="am", chains=2, budget=3008)
     assert len(looked_at) == len(set(looked_at)) == 2   # first to see whether to warm up for longer
     assert short.warnings == findings(short.state) != []
     assert short.resume(5, progress=False).warnings != short.warnings

@@ -116,8 +116,9 @@ def suspicious(
 
     At most half of them are plausible states, the others are lower.
     """
-    some, _, nearest = outside(q, x, logp, level_of(window))
-    plausible = logp[some] > level_of(window) - largest_drop(x.shape[1])
+    level = level_of(window)
+    some, _, nearest = outside(q, x, logp, level)
+    plausible = logp[some] > level - largest_drop(x.shape[1])
     high = some[plausible][: MOST_TRIED // 2]
     some = np.r_[high, some[~plausible]][:MOST_TRIED]
     apart = is_apart(evaluate, x[some], logp[some], q.means[nearest[some]])
@@ -144,16 +145,16 @@ def level_of(window: Window) -> float:
     return float(median(window.logp[window.second_half]))
 
 
-def excess(q: Mixture, x: Array, logp: Array, level: float) -> Array:
-    """The excess of log densities (n,) at x (n, d) over those of the nearest components."""
-    squares, _ = q.nearest(x)
-    return logp - level + (squares - x.shape[1]) / 2
+def excess(squares: Array, logp: Array, level: float, d: int) -> Array:
+    """The excess of log densities (n,) over those of components at these squared distances (n,)."""
+    return logp - level + (squares - d) / 2
 
 
 def above(window: Window, q: Mixture, x: Array, logp: Array) -> tuple[Array, Array]:
     """Points far from q with the highest log densities for their distances, and these."""
-    some, squares, _ = outside(q, x, logp, level_of(window))
-    over = logp[some] - level_of(window) + (squares[some] - x.shape[1]) / 2 > UNEXPLAINED
+    level = level_of(window)
+    some, squares, _ = outside(q, x, logp, level)
+    over = excess(squares[some], logp[some], level, x.shape[1]) > UNEXPLAINED
     some = some[over][:MOST_LED]
     return x[some], logp[some]
 
@@ -185,8 +186,9 @@ def led_uphill(
         values = np.stack([logp, *(evaluate(points) for points in tried[1:])])
         best = values.argmax(axis=0)
         x, logp = tried[best, np.arange(n)], values[best, np.arange(n)]
-    towards = q.means[q.nearest(x)[1]] - x
-    some = excess(q, x, logp, level_of(window)) > UNEXPLAINED
+    squares, nearest = q.nearest(x)
+    towards = q.means[nearest] - x
+    some = excess(squares, logp, level_of(window), d) > UNEXPLAINED
     some[some] = is_apart(evaluate, x[some], logp[some], x[some] + towards[some])
     return x[some], logp[some], FIRST * towards[some]
 
