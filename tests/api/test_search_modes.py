@@ -127,6 +127,14 @@ def test_a_narrow_mode_of_a_hundredth_of_the_mass(seed):
     assert 0.005 < found[1] < 0.02
 
 
+@pytest.mark.parametrize("seed", [0, 3, 9])
+def test_a_mode_of_a_thirtieth_of_the_width_and_a_fiftieth_of_the_mass(seed):
+    """Proposals with the width of the other mode never reach it."""
+    means, sds = [[5.0, 5.0], [-5.0, -5.0]], [1.0, 0.03]
+    found = shares(mixture(means, sds, [0.98, 0.02]), stats.uniform(-10, 20), means, sds, seed)
+    assert 0.006 < found[1] < 0.05
+
+
 def test_plausible_points_come_before_those_that_are_high_for_their_distance():
     """Far out the square of the distance makes any log density seem high."""
     def f(x):

@@ -5,11 +5,12 @@ A stream belongs to a child of the run's seed, after the children of all chains.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, unique
 
 import numpy as np
 
 
+@unique
 class Stream(IntEnum):
     """Uses of random numbers, each with the number of a child of the seed."""
 
