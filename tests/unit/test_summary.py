@@ -32,6 +32,11 @@ def test_columns_are_those_of_the_draws(draws):
     assert len(table) == 3
     with pytest.raises(KeyError, match="no column 'rhat'"):
         table["rhat"]
+    assert table.row("b") == {name: table[name][1] for name in COLUMNS}
+    with pytest.raises(KeyError, match=r"summary\.row\('b'\)"):
+        table["b"]
+    with pytest.raises(KeyError, match="no row 'd'"):
+        table.row("d")
 
 
 def test_the_text_is_aligned_and_rounded_by_the_sd(draws):

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 import numpy as np
 
-from fastkam.arguments import import_extra, near
+from fastkam.arguments import import_extra, near, shown
 
 MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10
@@ -18,7 +18,7 @@ MOST_FIXED, DIGITS_OF_FLOAT = 1e12, 17  # largest number written without an expo
 class Summary:
     """Columns of statistics with one row per coordinate; prints as a table.
 
-    ``summary["r_hat"]`` is a column, an array (d,).
+    ``summary["r_hat"]`` is a column, an array (d,), and ``summary.row("mu")`` a row, a dictionary.
 
     Attributes
     ----------
@@ -42,8 +42,23 @@ class Summary:
         """Return the column of that name, (d,)."""
         if name not in self.columns:
             raise KeyError(f"there is no column {name!r}; there are {list(self.columns)}"
-                           f"{near(name, self.columns)}")
+                           + (f": summary.row({name!r}) is the row of that name"
+                              if name in self.labels else near(name, self.columns)))
         return self.columns[name]
+
+    def row(self, label):
+        """Return the statistics of one coordinate, {column: float}.
+
+        Raises
+        ------
+        KeyError
+            If there is no such row.
+        """
+        if label not in self.labels:
+            raise KeyError(f"there is no row {label!r}; there are {shown(self.labels)}"
+                           f"{near(label, self.labels)}")
+        i = self.labels.index(label)
+        return {name: column[i].item() for name, column in self.columns.items()}
 
     def __len__(self):
         return len(self.labels)

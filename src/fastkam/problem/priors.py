@@ -206,8 +206,10 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
         raise ValueError(f"prior[{name!r}] has parameters of shape {own}, which do not fit the "
                          f"shape {shape}")
     dist = getattr(value, "dist", None)
+    exchangeable = prod(own) == 1
     if isinstance(dist, stats.rv_continuous):
         parameters, loc, scale = dist._parse_args(*value.args, **value.kwds)
+        exchangeable = all(np.ptp(v) == 0 for v in (*parameters, loc, scale))
         if np.isinf(loc).any() or np.isinf(scale).any():
             raise ValueError(f"prior[{name!r}] must have a finite loc and scale, not {shown(loc)} "
                              f"and {shown(scale)}")
@@ -243,7 +245,7 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
         return low + (x - low) % (high - low) if transform == "periodic" else x
 
     return ParameterPrior(shape, low, high, logs, rows, transform,
-                          exchangeable=prod(own) == 1, draw=draw)
+                          exchangeable=exchangeable, draw=draw)
 
 
 def compiled(
