@@ -265,7 +265,7 @@ def test_a_log_density_of_infinity_at_a_start_from_the_prior(options):
 
 
 def test_ordered_elements_of_a_prior_whose_parameters_are_equal_arrays():
-    """They are those of one distribution and a shape, which is the only thing that ordering needs."""
+    """They are those of one distribution and a shape."""
     arrays, shape = (fk.Problem(lambda c: -(c @ c), {"c": prior}, transforms={"c": "ordered"})
                      for prior in (stats.norm(np.zeros(3), 2 * np.ones(3)), (stats.norm(0, 2), 3)))
     for z in np.random.default_rng(0).standard_normal((5, 3)):

@@ -1,6 +1,6 @@
 """Distributions of scipy.stats whose log density and gradient are compiled: their parameters.
 
-Each function takes the shape parameters, loc and scale as flat arrays (n,), and returns the kind of
+Each function takes the shape parameters and the scale as flat arrays (n,), and returns the kind of
 `fastkam._core.density.prior` with a, b and the constant of the log density, and the scale. If the
 formula of the constant would lose digits, the constant comes from scipy's log density at a point.
 """
@@ -22,92 +22,92 @@ Entry = tuple[str, Any, Any, Any, Any]  # kind, a, b, constant, scale
 ROOT = 0.5 * log(2 * np.pi)
 
 
-def norm(loc: Array, scale: Array) -> Entry:
+def norm(scale: Array) -> Entry:
     return "normal", 0.0, 0.0, -ROOT - log(scale), scale
 
 
-def halfnorm(loc: Array, scale: Array) -> Entry:
+def halfnorm(scale: Array) -> Entry:
     return "normal", 0.0, 0.0, log(2) - ROOT - log(scale), scale
 
 
-def truncnorm(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
+def truncnorm(a: Array, b: Array, scale: Array) -> Entry:
     at = np.clip(0.0, a, b)
     return "normal", 0.0, 0.0, stats.truncnorm.logpdf(at, a, b) + 0.5 * at**2 - log(scale), scale
 
 
-def uniform(loc: Array, scale: Array) -> Entry:
+def uniform(scale: Array) -> Entry:
     return "flat", 0.0, 0.0, -log(scale), scale
 
 
-def expon(loc: Array, scale: Array) -> Entry:
+def expon(scale: Array) -> Entry:
     return "exponential", 0.0, 0.0, -log(scale), scale
 
 
-def gamma(a: Array, loc: Array, scale: Array) -> Entry:
+def gamma(a: Array, scale: Array) -> Entry:
     return "gamma", a, 0.0, -special.gammaln(a) - a * log(scale), scale
 
 
-def chi2(df: Array, loc: Array, scale: Array) -> Entry:
-    return gamma(df / 2, loc, 2 * scale)
+def chi2(df: Array, scale: Array) -> Entry:
+    return gamma(df / 2, 2 * scale)
 
 
-def invgamma(a: Array, loc: Array, scale: Array) -> Entry:
+def invgamma(a: Array, scale: Array) -> Entry:
     return "invgamma", a, 0.0, a * log(scale) - special.gammaln(a), scale
 
 
-def beta(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
+def beta(a: Array, b: Array, scale: Array) -> Entry:
     return "beta", a, b, -special.betaln(a, b) - (a + b - 1) * log(scale), scale
 
 
-def cauchy(loc: Array, scale: Array) -> Entry:
+def cauchy(scale: Array) -> Entry:
     return "cauchy", 0.0, 0.0, -log(np.pi) - log(scale), scale
 
 
-def halfcauchy(loc: Array, scale: Array) -> Entry:
+def halfcauchy(scale: Array) -> Entry:
     return "cauchy", 0.0, 0.0, log(2 / np.pi) - log(scale), scale
 
 
-def t(df: Array, loc: Array, scale: Array) -> Entry:
+def t(df: Array, scale: Array) -> Entry:
     return "student", df, 0.0, stats.t.logpdf(0.0, df) - log(scale), scale
 
 
-def lognorm(s: Array, loc: Array, scale: Array) -> Entry:
+def lognorm(s: Array, scale: Array) -> Entry:
     return "lognormal", s, 0.0, -ROOT - log(s), scale
 
 
-def laplace(loc: Array, scale: Array) -> Entry:
+def laplace(scale: Array) -> Entry:
     return "laplace", 0.0, 0.0, -log(2) - log(scale), scale
 
 
-def logistic(loc: Array, scale: Array) -> Entry:
+def logistic(scale: Array) -> Entry:
     return "logistic", 0.0, 0.0, -log(scale), scale
 
 
-def loguniform(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
+def loguniform(a: Array, b: Array, scale: Array) -> Entry:
     return "loguniform", 0.0, 0.0, -log(log(b) - log(a)) - log(scale), scale
 
 
-def weibull_min(c: Array, loc: Array, scale: Array) -> Entry:
+def weibull_min(c: Array, scale: Array) -> Entry:
     return "weibull", c, 0.0, log(c) - c * log(scale), scale
 
 
-def pareto(b: Array, loc: Array, scale: Array) -> Entry:
+def pareto(b: Array, scale: Array) -> Entry:
     return "pareto", b, 0.0, log(b) - log(scale), scale
 
 
-def rayleigh(loc: Array, scale: Array) -> Entry:
+def rayleigh(scale: Array) -> Entry:
     return "rayleigh", 0.0, 0.0, -2 * log(scale), scale
 
 
-def gumbel_r(loc: Array, scale: Array) -> Entry:
+def gumbel_r(scale: Array) -> Entry:
     return "gumbel", 1.0, 0.0, -log(scale), scale
 
 
-def gumbel_l(loc: Array, scale: Array) -> Entry:
+def gumbel_l(scale: Array) -> Entry:
     return "gumbel", -1.0, 0.0, -log(scale), scale
 
 
-def vonmises(kappa: Array, loc: Array, scale: Array) -> Entry:
+def vonmises(kappa: Array, scale: Array) -> Entry:
     return "vonmises", kappa, 0.0, -log(2 * np.pi * special.i0e(kappa)) - log(scale), scale
 
 

@@ -209,7 +209,7 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
     exchangeable = prod(own) == 1
     if isinstance(dist, stats.rv_continuous):
         parameters, loc, scale = dist._parse_args(*value.args, **value.kwds)
-        exchangeable = all(np.ptp(v) == 0 for v in (*parameters, loc, scale))
+        exchangeable = all(np.unique(v).size == 1 for v in (*parameters, loc, scale))
         if np.isinf(loc).any() or np.isinf(scale).any():
             raise ValueError(f"prior[{name!r}] must have a finite loc and scale, not {shown(loc)} "
                              f"and {shown(scale)}")
@@ -269,7 +269,7 @@ def compiled(
     if family is FAMILIES[type(stats.t)] and 0 < np.isinf(args[0]).sum() < len(loc):
         return None
     with np.errstate(all="ignore"):
-        entry = family(*args, loc, scale)
+        entry = family(*args, scale)
     return entry, loc, entry[4]
 
 

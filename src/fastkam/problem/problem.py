@@ -145,7 +145,7 @@ class Problem(Described):
         self.coordinates = self.arrange(check_transforms(transforms, list(self.priors)))
         if taken := [name for name in self.kwargs if name in self.layout.shapes]:
             raise ValueError(f"kwargs names {taken}, which are parameters")
-        self.loglike = self.called("loglike", loglike, named)
+        self.loglike = self.called(loglike, named)
         self.derived = None if derived is None else self.derived_call(derived, named)
         self.targets: dict[bool, Target] = {}
 
@@ -162,7 +162,7 @@ class Problem(Described):
 
     # ---- the user's functions ----
 
-    def called(self, what: str, f: Any, named: bool | None) -> Any:
+    def called(self, f: Any, named: bool | None) -> Any:
         """The function as a function of the array x; other forms of a target are not changed."""
         compiled = (is_numba_dispatcher(f) and not self.vectorized) or is_pointer(f)
         plain = callable(f) and not (

@@ -83,16 +83,3 @@ class Opened:
 
     def __exit__(self, *error: object) -> None:
         self.shield.closed = True
-
-
-class Free:
-    """The opened part in a thread that receives no signals: it does nothing."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-FREE = Free()

@@ -18,7 +18,7 @@ from fastkam.diagnostics.checks import findings
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.progress import Progress
 from fastkam.run.groups import ChainGroup
-from fastkam.run.interrupts import FREE, Shield
+from fastkam.run.interrupts import Shield
 from fastkam.run.records import check_complete
 from fastkam.run.state import RunState
 from fastkam.run.writer import CheckpointWriter
@@ -228,7 +228,7 @@ class Run:
                     group = left.popleft()
                 except IndexError:  # the other threads have the last groups
                     return
-                group.chunk(rows, share, FREE)
+                group.chunk(rows, share, nullcontext())
                 if not group.reached(rows):
                     left.append(group)
 

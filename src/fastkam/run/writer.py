@@ -65,7 +65,7 @@ class CheckpointWriter:
         try:
             if self.store is not None:
                 self.failed = f"store={str(self.store.path)!r}"
-                run = self.write_store(self.store, run)
+                self.write_store(self.store, run)
             if self.path is not None:
                 self.failed = f"checkpoint={str(self.path)!r}"
                 checkpoint.write(self.path, run)
@@ -73,7 +73,7 @@ class CheckpointWriter:
         except Exception as error:  # whatever it is, the draws and the density's own error are kept
             self.error = error
 
-    def write_store(self, store: Store, run: RunState) -> RunState:
+    def write_store(self, store: Store, run: RunState) -> None:
         """Write the state of a run into its store, after its rows are on the disk."""
         assert isinstance(run.trace, StoredTrace)
         assert isinstance(run.warmup, StoredTrace)
@@ -85,7 +85,6 @@ class CheckpointWriter:
             for section in {*OF_DRAWS, *OF_WARMUP} - {run.trace.section, run.warmup.section}:
                 store.remove(section)
             self.tidy = True
-        return run
 
     @property
     def problem(self) -> str:
