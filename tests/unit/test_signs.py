@@ -269,7 +269,7 @@ TAILS = {
 def test_a_tail_is_not_apart(name, repeats):
     """Nor if chains stand still; none of 1000 samples, so at most 0.5 % with 99 % confidence."""
     rng = np.random.default_rng(6)
-    assert not any(signs.is_apart(np.repeat(TAILS[name](rng, 4000 // repeats), repeats))
+    assert not any(signs.has_gap(np.repeat(TAILS[name](rng, 4000 // repeats), repeats))
                    for _ in range(1000))
 
 
@@ -278,4 +278,4 @@ def test_a_separate_mode_is_apart(weight):
     rng = np.random.default_rng(7)
     for _ in range(100):
         modes = rng.random(4000) < weight
-        assert signs.is_apart(rng.standard_normal(4000) + 20 * modes)
+        assert signs.has_gap(rng.standard_normal(4000) + 20 * modes)

@@ -32,7 +32,7 @@ from fastkam._core.numerics.elementary import exp, log
 from fastkam.diagnostics.faults import differing, tails, unvisited
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
-from fastkam.diagnostics.signs import is_apart
+from fastkam.diagnostics.signs import has_gap
 from fastkam.evidence.density import Density, Window, target_for
 from fastkam.evidence.proposals import draws_in, fit
 from fastkam.run.same_target import check_own_density
@@ -432,7 +432,7 @@ def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Find
         L = cholesky(np.atleast_2d(np.cov(flat.T)))
     except ValueError:
         return []
-    if any(is_apart(column) for column in flat.T):
+    if any(has_gap(column) for column in flat.T):
         return []
     some = draws[:, np.linspace(0, draws.shape[1] - 1, n).astype(int)]
     z = some.reshape(-1, d)

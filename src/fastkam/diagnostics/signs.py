@@ -217,7 +217,7 @@ def tail_shapes(draws: Standardized) -> tuple[Array, int]:
     if m < LEAST_TAIL:
         return shapes, m
     for i in np.flatnonzero(draws.kurtosis > HEAVY_KURTOSIS):
-        if not is_apart(u[i]):  # a separate mode is not a tail
+        if not has_gap(u[i]):  # a separate mode is not a tail
             shapes[i] = max(tail_shape(u[i], m), tail_shape(-u[i], m))
     return shapes, m
 
@@ -312,7 +312,7 @@ def robust_squares(x: Array) -> Array | None:
     return np.asarray(squares)
 
 
-def is_apart(values: Array) -> bool:
+def has_gap(values: Array) -> bool:
     """Return whether a gap divides the different values (n,) into groups of 0.2 % and 10 at least.
 
     The gap is wider than six standard deviations of the narrower group, and than one of the other:

@@ -15,7 +15,7 @@ from fastkam._core.density.joined import JoinedTarget
 from fastkam._core.density.python_target import PythonTarget
 from fastkam.arguments import shown
 from fastkam.density.target import Target
-from fastkam.problem.call import Call
+from fastkam.problem.call import UserFunction
 from fastkam.run.streams import Stream, own_seed
 
 Array = NDArray[np.float64]
@@ -86,7 +86,7 @@ class OfFunction(Differentiable):
     def calling(self, args: tuple[Any, ...], kwargs: Mapping[str, Any],
                 shapes: Mapping[str, tuple[int, ...]] | None) -> OfFunction:
         """The density of the function called with further arguments, or by parameters' names."""
-        return self.of(Call(self.f, args, kwargs, shapes))
+        return self.of(UserFunction(self.f, args, kwargs, shapes))
 
     def target(self, dim: int) -> Target:
         try:

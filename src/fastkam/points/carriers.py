@@ -68,7 +68,7 @@ class OverExecutor:
 
     Parameters
     ----------
-    executor : fastkam.run.workers.Workers
+    executor : fastkam.run.workers.CallExecutor
     target : Target
     """
 

@@ -32,7 +32,7 @@ class Desk:
 
     Parameters
     ----------
-    executor : fastkam.run.workers.Workers or None
+    executor : fastkam.run.workers.CallExecutor or None
     spread : "chains", "points", "prefetch" or None
         As in `fastkam.sample`.
     evaluations : path or None

@@ -20,7 +20,7 @@ from fastkam.points.target import of_function
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
-    from fastkam.run.workers import Workers
+    from fastkam.run.workers import CallExecutor
 
 Array = NDArray[np.float64]
 SECONDS_TO_COMPARE = 0.2  # by the recorded durations, for more than five points
@@ -28,7 +28,7 @@ MOST_COMPARED = 100  # points
 
 
 def make_pool(
-    target: Target, names: list[str], executor: Workers | None, evaluations: Any,
+    target: Target, names: list[str], executor: CallExecutor | None, evaluations: Any,
     on_error: str,
 ) -> PointPool:
     """The pool in which the function of a target is evaluated.
@@ -39,7 +39,7 @@ def make_pool(
         For a Problem, the function is its likelihood.
     names : list of str
         Labels of the user's coordinates.
-    executor : Workers or None
+    executor : CallExecutor or None
         The evaluator of points; None for this process.
     evaluations : path or None
         The file of calls.

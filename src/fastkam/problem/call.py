@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastkam.arguments import shown
 
 
-class Call:
+class UserFunction:
     """Function of x that calls the user's function with an array or with named parameters.
 
     Parameters
@@ -74,7 +74,7 @@ class Call:
                                for name, *_ in self.places], axis=-1)
 
     def __reduce__(self) -> Any:
-        return Call, (self.f, self.args, self.kwargs, self.shapes)
+        return UserFunction, (self.f, self.args, self.kwargs, self.shapes)
 
 
 def signature_of(f: Any) -> inspect.Signature:
@@ -153,7 +153,7 @@ def mismatch(f: Any, missing: list[str], unknown: list[str]) -> str:
             "of all; data go into args= or kwargs=")
 
 
-class Derived(Call):
+class Derived(UserFunction):
     """A function of derived quantities.
 
     Attributes

@@ -19,7 +19,7 @@ from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
 from fastkam.interop.differentiable import Differentiable, OfFunction
-from fastkam.problem.call import Call, Derived, takes_names
+from fastkam.problem.call import Derived, UserFunction, takes_names
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
 from fastkam.problem.parameters import from_bounds, from_prior
@@ -184,10 +184,10 @@ class Problem(Described):
                                 f"{shown(f)}: give it data where it is made")
             return f.calling(self.args, self.kwargs, self.layout.shapes if by_name else None)
         if by_name:
-            return Call(f, self.args, self.kwargs, self.layout.shapes)
+            return UserFunction(f, self.args, self.kwargs, self.layout.shapes)
         if compiled and not self.kwargs:
             return Target.from_numba(f, self.n_x, args=self.args)
-        return Call(f, self.args, self.kwargs) if self.args or self.kwargs else f
+        return UserFunction(f, self.args, self.kwargs) if self.args or self.kwargs else f
 
     def derived_call(self, f: Any, named: bool | None) -> Derived:
         if not callable(f):

@@ -34,8 +34,8 @@ class RunOptions:
         Time of the call, on the clock of `time.perf_counter`.
     report : Reporter
         Called with each Progress.
-    executor : Workers or None
-        The argument `executor`, as Workers.
+    executor : CallExecutor or None
+        The argument `executor`, as CallExecutor.
     trial : Trial
         Whether threads are useful for a Python function, as measured in all parts of the run.
     until_stop : bool

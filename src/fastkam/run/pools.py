@@ -52,7 +52,7 @@ class PolledPool(Executor):
             task = self.pool.apply_async(function, args, kwargs)
         else:
             task = self.pool.apply_async(marked, (str(mark), function, args, kwargs))
-        watch = Watch(self.pool, mark) if mark is not None else None
+        watch = TaskWatch(self.pool, mark) if mark is not None else None
         while True:
             task.wait(POLL_SECONDS)
             if task.ready():
@@ -77,7 +77,7 @@ def marked(mark: str, function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
-class Watch:
+class TaskWatch:
     """Whether a task is lost because the process that ran it has ended."""
 
     def __init__(self, pool: Any, mark: Path) -> None:

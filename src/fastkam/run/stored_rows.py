@@ -13,14 +13,14 @@ from fastkam._core.density.extras import unpacked
 from fastkam._core.numerics.elementary import exp
 from fastkam.run.lazy import StoredArray, number, read_column
 from fastkam.run.records import Fields, Records
-from fastkam.run.trace import COLUMNS, TYPES, Recorded, Trace
+from fastkam.run.trace import COLUMNS, TYPES, AnyTrace, Trace
 from fastkam.stores import Store
 from fastkam.stores.store import Rows
 
 RECORDS = "records"  # the column of extras and derived quantities
 
 
-class StoredRows(Recorded):
+class StoredRows(AnyTrace):
     """The part of `StoredTrace` that reads.
 
     For chain k the rows below ``base[k]`` are in the store, and those up to ``counts[k]`` in

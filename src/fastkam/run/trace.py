@@ -23,7 +23,7 @@ COUNT = Field("rows that are filled", ("chains",), "i8", least=0, most="rows")
 FLAG = Field("whether the proposal was accepted", ("rows",), "i1", least=0, most=1)
 
 
-class Recorded:
+class AnyTrace:
     """Attributes that a trace in memory and one in a store share."""
 
     x: Any
@@ -58,7 +58,7 @@ class Recorded:
                    for start in range(0, rows, BLOCK))
 
 
-class Trace(Recorded):
+class Trace(AnyTrace):
     """Draws and statistics of every chain, in memory.
 
     Attributes

@@ -16,7 +16,7 @@ MOST_PROCESSES = 10_000
 SCATTERED_BYTES = 2**20
 
 
-class Workers(Executor):
+class CallExecutor(Executor):
     """The executor of one call of `sample` or `resume`, and the targets sent to its workers.
 
     Parameters
@@ -80,9 +80,12 @@ class Workers(Executor):
             self.executor.shutdown(wait=False, cancel_futures=True)
 
 
-def as_workers(given: Any) -> Workers | None:
-    """The Workers of an argument `executor`, or None; a TypeError suggests what to pass instead."""
-    if given is None or isinstance(given, Workers):
+def as_workers(given: Any) -> CallExecutor | None:
+    """The CallExecutor of an argument `executor`, or None if there is no executor.
+
+    A TypeError suggests what to pass instead of an object that is none.
+    """
+    if given is None or isinstance(given, CallExecutor):
         return given
     if is_closed(given):
         raise ValueError(f"executor must take tasks, and {shown(given)} is shut down: give one "
@@ -96,7 +99,7 @@ def as_workers(given: Any) -> Workers | None:
         if not 1 <= processes <= MOST_PROCESSES:
             raise ValueError(f"executor must be a number of processes from 1 to {MOST_PROCESSES}, "
                              f"or an Executor, not {shown(processes)}")
-        return Workers(Processes(processes), own=True, anywhere=False)
+        return CallExecutor(Processes(processes), own=True, anywhere=False)
     if type(given) is Executor:
         raise TypeError("executor must be a concurrent.futures.Executor of a kind that runs tasks, "
                         "not its base class: give ThreadPoolExecutor(4), or a number of processes")
@@ -104,17 +107,17 @@ def as_workers(given: Any) -> Workers | None:
         raise TypeError(f"executor must be an Executor, a pool, a dask client or a number of "
                         f"processes, not {shown(given)}: give an object, {given.__name__}(...)")
     if callable(getattr(given, "get_executor", None)):  # a dask client
-        return Workers(given.get_executor(pure=False))
+        return CallExecutor(given.get_executor(pure=False))
     if callable(getattr(given, "submit", None)):
-        return Workers(given)
+        return CallExecutor(given)
     if callable(getattr(given, "apply_async", None)) and hasattr(given, "terminate"):
         from multiprocessing.pool import ThreadPool  # needed by no other call
 
-        return Workers(PolledPool(given, local=isinstance(given, ThreadPool)), own=True)
+        return CallExecutor(PolledPool(given, local=isinstance(given, ThreadPool)), own=True)
     if type(given).__module__.partition(".")[0] == "joblib" and callable(given):
-        return Workers(MapPool(joblib_map(given)), own=True)
+        return CallExecutor(MapPool(joblib_map(given)), own=True)
     if callable(getattr(given, "map", None)) and not hasattr(given, "Get_rank"):
-        return Workers(MapPool(given.map, getattr(given, "size", None)), own=True)
+        return CallExecutor(MapPool(given.map, getattr(given, "size", None)), own=True)
     mend = ""
     if hasattr(given, "Get_rank"):
         mend = ": give mpi4py.futures.MPIPoolExecutor()"

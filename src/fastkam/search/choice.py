@@ -42,7 +42,7 @@ from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
-    from fastkam.run.workers import Workers
+    from fastkam.run.workers import CallExecutor
     from fastkam.search.spread import Spread
 
 log = logging.getLogger("fastkam")
@@ -98,7 +98,7 @@ def choose(
     threads: int,
     differentiable: Callable[[], Target],
     known: Known | None = None,
-    executor: Workers | None = None,
+    executor: CallExecutor | None = None,
     watch: Watch | None = None,
 ) -> Choice:
     """Search the density, and choose a sampler by the outcome.
@@ -122,7 +122,7 @@ def choose(
         Returns the target in a form with gradients, if the density has them.
     known : Known, optional
         Hints about the density.
-    executor : Workers, optional
+    executor : CallExecutor, optional
         Executor whose workers evaluate a slow density.
     watch : Watch, optional
         Reports the progress of the search, and ends it when it has used its share.
@@ -242,7 +242,7 @@ def find(
     rng: np.random.Generator,
     *,
     search: bool,
-    executor: Workers | None = None,
+    executor: CallExecutor | None = None,
     watch: Watch | None = None,
 ) -> Search:
     """Make a brief search, without a choice: scales, and dispersed starting points."""
@@ -254,7 +254,7 @@ def find(
     return Searcher(target, points, rng, None, spread, watch).brief(chains, disperse=disperse)
 
 
-def spread_over(executor: Workers | None, target: Target) -> Spread | None:
+def spread_over(executor: CallExecutor | None, target: Target) -> Spread | None:
     """The workers of an executor that evaluate points, if it has any."""
     if executor is None:
         return None

@@ -20,7 +20,7 @@ from fastkam.search.watch import Spent
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
-    from fastkam.run.workers import Workers
+    from fastkam.run.workers import CallExecutor
 
 WATCH_SECONDS = 0.05
 log = logging.getLogger("fastkam")
@@ -33,11 +33,11 @@ class Spread:
 
     Parameters
     ----------
-    workers : Workers
+    workers : CallExecutor
     target : Target
     """
 
-    def __init__(self, workers: Workers, target: Target) -> None:
+    def __init__(self, workers: CallExecutor, target: Target) -> None:
         self.workers, self.sending = workers, workers.sending(target)
         self.names = workers.run, self.sending.digest
         self.number = workers.number or os.cpu_count() or 1

@@ -36,7 +36,7 @@ FIRST_LOOK = 80  # draws after which, and after each doubling, their weights dec
 AGAIN = 6  # rounds in which it is refitted
 LEFT = 450  # calls that must be left for that
 DISAPPOINTING = 0.5  # share of the efficiency expected of them
-TRIALS = 4
+TRIALS = 4  # surrogates that are drawn from, one after another, at most
 CHECKED, MOST_CHECKED, LEAST_CHECKED = 0.05, 100, 20  # calls that check the draws: a share of the
 # budget, at most and at least
 FIRST_CHECK = 160  # draws after which they are checked

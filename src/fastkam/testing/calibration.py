@@ -19,7 +19,7 @@ from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.progress.reporter import interactive
 from fastkam.run.sending import or_cloudpickle, portable_target
 from fastkam.run.starts import seed_sequence
-from fastkam.run.workers import Workers, as_workers
+from fastkam.run.workers import CallExecutor, as_workers
 from fastkam.sampling import sample
 from fastkam.testing.fits import Fit, Fits, fit_sent
 from fastkam.testing.report import Calibration
@@ -183,7 +183,7 @@ def check_functions(fits: Fits) -> None:
 
 
 def carried_out(
-    fits: Fits, n: int, executor: Workers | None, show: bool
+    fits: Fits, n: int, executor: CallExecutor | None, show: bool
 ) -> tuple[list[Fit], str]:
     """The fits in order, all or those made before an interrupt, and what has ended them."""
     from tqdm.auto import tqdm
@@ -206,7 +206,7 @@ def carried_out(
     return made, ended
 
 
-def fitted(fits: Fits, n: int, executor: Workers | None) -> Generator[Fit, None, None]:
+def fitted(fits: Fits, n: int, executor: CallExecutor | None) -> Generator[Fit, None, None]:
     """The fits, one after the other, or as tasks of an executor."""
     if executor is None:
         yield from map(fits.fit, range(n))

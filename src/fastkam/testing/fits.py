@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastkam.diagnostics.checks import TOO_SHORT
 from fastkam.errors import SamplingWarning
-from fastkam.problem.call import Call, takes_names
+from fastkam.problem.call import UserFunction, takes_names
 from fastkam.problem.problem import Problem
 from fastkam.run.drive import least_effective
 from fastkam.sampling import sample
@@ -104,7 +104,7 @@ class Fits:
         """f(x, last), or with the parameters by name, as `Problem` calls functions."""
         shapes = self.alone.layout.shapes
         by_name = takes_names(f, shapes, (last,), {})
-        return Call(f, (last,), shapes=shapes if by_name else None)(x)
+        return UserFunction(f, (last,), shapes=shapes if by_name else None)(x)
 
     def data(self, seed: np.random.SeedSequence) -> tuple[Array, Any]:
         """Parameters (n,) from the prior, and data simulated with them."""
