@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 from learning import QUIET, SLOW, Bent, slow
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, halfcauchy, norm
 
 import fastkam as fk
 from fastkam import beginning
@@ -212,6 +212,15 @@ def test_tails_without_a_standard_error_are_found(f, d, heavy):
     assert ("tails" in [one.kind for one in result.warnings]) == heavy
     assert len(calls) == result.evaluations <= 2000
     assert result.verdict().status == ("doubtful" if heavy else "ok")
+
+
+def test_a_standard_deviation_that_few_draws_determine_is_reported():
+    """P(tau > t) falls off as t^-2 here, in a coordinate that is sampled by its logarithm."""
+    result = fk.sample(lambda mu, tau: norm.logpdf(5.0, mu, np.hypot(1, tau)),
+                       prior={"mu": norm(0, 20), "tau": halfcauchy(scale=2)},
+                       surrogate="learn", budget=700, seed=1, **QUIET)
+    assert result.summary().row("tau")["ess_bulk"] > 400
+    assert [one.names for one in result.warnings if one.kind == "mcse_sd"] == [("tau",)]
 
 
 def test_priors_and_bounds():

@@ -184,7 +184,13 @@ def heavy(
             f"density of {power:.2g} degrees of freedom: moments above that order do not exist. "
             "The standard deviation and its error may be far off: report quantiles.")
         return
-    known = columns["mcse_sd"] / columns["sd"]
+    yield from rough_sd(labels, columns)
+
+
+def rough_sd(labels: list[str], columns: Mapping[str, Array]) -> Iterator[Finding]:
+    """Yield a finding on standard deviations with large errors, where ESS is not small."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        known = columns["mcse_sd"] / columns["sd"]
     where = np.flatnonzero((known > MOST_OF_SD) & (columns["ess_bulk"] >= LEAST_ESS))
     if len(where):
         where = where[np.argsort(-known[where])]

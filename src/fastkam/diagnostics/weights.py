@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS
+from fastkam.diagnostics.doubts import rough_sd
 from fastkam.diagnostics.draws import OUTER_QUANTILES, statistics, with_quantiles
 from fastkam.diagnostics.faults import often_rejected, random_density, tails
 from fastkam.diagnostics.look import Finding, Look
@@ -173,6 +174,7 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
             "ess", f"The effective sample size is below {LEAST_ESS}: {least[bad[0]]:.0f} for "
             f"{names[0]}. Means and quantiles are rough: allow more calls (budget=, draws=).",
             names))
-    found += tails(Look(state))
+    heavy = list(tails(Look(state)))
+    found += heavy or rough_sd(table.labels, table.columns)
     found += random_density(state)
     return found
