@@ -218,9 +218,8 @@ def test_a_standard_deviation_that_few_draws_determine_is_reported():
     """P(tau > t) falls off as t^-2 here, in a coordinate that is sampled by its logarithm."""
     result = fk.sample(lambda mu, tau: norm.logpdf(5.0, mu, np.hypot(1, tau)),
                        prior={"mu": norm(0, 20), "tau": halfcauchy(scale=2)},
-                       surrogate="learn", budget=700, seed=1, **QUIET)
-    assert result.summary().row("tau")["ess_bulk"] > 400
-    assert [one.names for one in result.warnings if one.kind == "mcse_sd"] == [("tau",)]
+                       surrogate="learn", budget=1500, seed=0, **QUIET)
+    assert [one.coordinates for one in result.warnings if one.kind == "mcse_sd"] == [("tau",)]
 
 
 def test_priors_and_bounds():

@@ -175,6 +175,8 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
             f"{names[0]}. Means and quantiles are rough: allow more calls (budget=, draws=).",
             names))
     heavy = list(tails(Look(state)))
-    found += heavy or rough_sd(table.labels, table.columns)
+    found += heavy
+    if not (len(bad) or heavy):
+        found += rough_sd(table.labels, table.columns)
     found += random_density(state)
     return found
