@@ -109,7 +109,8 @@ def sample(
         nothing that further steps may correct (see `fastkam.stop.Done`), or the next doubling would
         exceed `budget`. With "auto" some more evaluations then look for modes that no chain has
         visited (see `Result.verdict`). The result warns if its draws do not suffice. With `stop`
-        and without `draws`, all draws are kept until the rule is met.
+        and without `draws`, all draws are kept until the rule is met; every second one as often as
+        they fill 256 MB of memory, unless `store` is given.
     tune : int, optional
         Number of warm-up steps. By default 1000, of "nuts" and "hmc" 400, with "auto" as many as
         the chosen sampler needs. Without `tune`, `draws` and `stop` a named sampler warms up for

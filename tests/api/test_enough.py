@@ -340,3 +340,17 @@ def test_warm_up_takes_at_most_half_of_a_limit(sampler, options):
     result = quietly(normal, np.zeros(2), sampler=sampler, **options)
     assert 4 * result.tune <= 1500
     assert result.trace.counts.min() > 100
+
+
+def test_draws_until_a_rule_is_met_do_not_fill_the_memory(monkeypatch, tmp_path):
+    """They are doubled in number up to a size, and then every second one is kept."""
+    monkeypatch.setattr(drive, "MOST_BYTES", 400_000)
+    options = {"sampler": "rwm", "search": False, "seed": 1, "progress": False,
+               "stop": fk.stop.Evaluations(150_000)}
+    kept = fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), **options)
+    assert kept.thin >= 4
+    assert drive.size_of(kept.state.trace) <= 2 * 400_000
+    stored = fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), store=tmp_path / "run", **options)
+    kept_at, stored_at = ((one.tune // one.thin + 1 + np.arange(one.draws.shape[1])) * one.thin
+                          for one in (kept, stored))
+    np.testing.assert_array_equal(kept.draws, stored.draws[:, np.isin(stored_at, kept_at)])

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import told
-from fastkam.points.evaluate import evaluate_sent, replies_at
+from fastkam.points.evaluate import OfAnother, evaluate_sent, replies_at
 from fastkam.points.executor import Points, Returned, tasks_at_once
 from fastkam.points.reply import PointLost, Reply
+from fastkam.run.same_target import other_in_workers
 from fastkam.run.tasks import OneEach, error_of, not_returned, numbers, one_like, value_of
 
 Array = NDArray[np.float64]
@@ -85,6 +86,7 @@ class OverExecutor:
         self.n_flying = 0
         self.done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self.seconds = math.inf  # mean time of an evaluation; infinite if unknown
+        self.other: ValueError | None = None  # if workers evaluate another density
 
     # ---- out ----
 
@@ -123,7 +125,7 @@ class OverExecutor:
         payload = self.sending.for_task(again=self.bounced)
         number = next(numbers)
         future = self.submit_sent(evaluate_sent, number, self.executor.run,
-                                  self.sending.digest, payload, X)
+                                  self.sending.digest, payload, self.sending.function, X)
         self.numbers[future] = number
         if payload is not None:
             self.carrying.add(future)
@@ -195,6 +197,12 @@ class OverExecutor:
         self.bounced = False
         if self.sending is not None:
             self.sending.arrived = True
+        if isinstance(replies, OfAnother):
+            other = other_in_workers(self.target, (
+                (x, reply.value) for (_, x), reply in zip(points, replies, strict=True)))
+            self.other = self.other or other
+        if self.other is not None:
+            return [(key, Reply(error=self.other)) for key, _ in points]
         self.note(replies)
         return [(key, reply) for (key, _), reply in zip(points, replies, strict=True)]
 

@@ -36,6 +36,8 @@ def digest_of(target: Target) -> str:
     that a function reads from elsewhere are not included. The digest of another target is that of
     the bytes that would be sent to a worker.
     """
+    while hasattr(target, "inner"):  # below a prior, which is sent whole
+        target = target.inner
     function = getattr(target, "function", None)
     try:
         if not callable(function):

@@ -121,27 +121,34 @@ def who() -> str:
 
 
 def evaluate_sent(
-    number: int, run: str, digest: str, payload: bytes | None, X: Array
+    number: int, run: str, digest: str, payload: bytes | None, function: str, X: Array
 ) -> Any:
     """The replies at points (k, d), as (number, replies).
 
-    (number, None) if the worker did not have the target of the run.
+    (number, None) if the worker did not have the target of the run. The replies are `OfAnother` if
+    its function is another one.
 
     The names and the target are as in `fastkam.run.worker.run_sent`. An exception of the function
     is part of a reply; one that is raised here is that of a recipe, for example.
     """
     worker.interrupts.begin()
     try:
+        made = worker.is_new(run, digest, payload)
         target = worker.known_target(run, digest, payload)
         if target is None:
             return number, None
+        another = made and worker.is_another(target, function)
         with worker.one_at_a_time if target.serial else nullcontext(), one_blas_thread():
             replies = replies_at(target, X)
     finally:
         worker.interrupts.end()
-    return number, [
+    return number, (OfAnother if another else list)(
         reply if reply.error is None
-        else reply._replace(error=worker.portable_error(reply.error)) for reply in replies]
+        else reply._replace(error=worker.portable_error(reply.error)) for reply in replies)
+
+
+class OfAnother(list[Reply]):
+    """Replies of a function that refers to other code or data than that of the run."""
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -15,6 +15,7 @@ from fastkam.run.options import RunOptions
 from fastkam.run.rules import CURABLE, Evaluations, Limits
 from fastkam.run.state import NOWHERE
 from fastkam.run.stored import StoredTrace
+from fastkam.run.trace import COLUMNS, AnyTrace, Trace
 from fastkam.search.beyond import with_unvisited
 from fastkam.search.implied import disagrees, with_implied
 from fastkam.search.raw import with_density_seen
@@ -33,6 +34,7 @@ ENOUGH = 100  # effective draws of all chains that suffice to choose `thin`
 WORTH = 0.25  # effective draws per draw that is kept
 MOST_THINNED = 50
 MOST_DRAWS = 10**6  # used to choose `thin`
+MOST_BYTES = 2**28  # of draws in memory, above which their number is not doubled
 
 
 def carry_out_to_its_end(
@@ -44,9 +46,10 @@ def carry_out_to_its_end(
     that gradients imply, if they are computed, agree with those of the draws. Otherwise the chains
     make as many steps again, and every second draw is kept, as long as the run stays within its
     budget. If the adaptation had not settled, and the number of warm-up steps was not given, a
-    longer warm-up comes first. If a rule is to end the run, all draws are kept until it is met. At
-    the end some evaluations look for a mode that no chain has visited. A run whose number of draws
-    was given (``state.budget`` is 0) makes these and no more.
+    longer warm-up comes first. If a rule is to end the run, all draws are kept until it is met, or
+    until they fill MOST_BYTES of memory, after which every second draw is kept. At the end some
+    evaluations look for a mode that no chain has visited. A run whose number of draws was given
+    (``state.budget`` is 0) makes these and no more.
     """
     if state.budget and options.stop is None:
         options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
@@ -81,11 +84,18 @@ def carry_out_to_its_end(
                 outcome = replace(outcome, found=None)
             return outcome
         state = replace(outcome.state, requested=rows)
-        if options.until_stop:
+        if options.until_stop and size_of(state.trace) <= MOST_BYTES:
             rows *= LONGER
         else:
             state = thinned(state, LONGER * state.thin)
         outcome = carry_out(state, target, rows, options)
+
+
+def size_of(trace: AnyTrace) -> int:
+    """Return the bytes of memory that the draws of a run fill; 0 if they are in a store."""
+    if not isinstance(trace, Trace):
+        return 0
+    return sum(getattr(trace, name).nbytes for name in COLUMNS)
 
 
 def check_budget(budget: Any, draws: Any, thin: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -142,6 +142,29 @@ def other_density(
         f"target must be the density of the run, not another one: at {where} it returns "
         f"{found!r}, and the run found {kept!r} there (x = "
         f"{np.array2string(x, threshold=8)}){mend}")
+
+
+def other_in_workers(
+    target: Target, evaluated: Iterable[tuple[NDArray[np.float64], float]]
+) -> ValueError | None:
+    """The error for workers whose log density at a point (d,) differs from that of this process.
+
+    The first finite of the values that they have returned is compared; None if it is the same, or
+    if this process cannot evaluate the density.
+    """
+    for x, kept in evaluated:
+        if not np.isfinite(kept) or target.is_estimate:
+            continue
+        try:
+            found = density_at(target, x, None)
+        except Exception:
+            return None
+        return None if not differs(found, kept) else ValueError(
+            f"the workers of executor evaluate another density than this process: at x = "
+            f"{np.array2string(x, threshold=8)} it is {kept!r} there and {found!r} here. They have "
+            "imported the module of the function, without what was changed in it afterwards: pass "
+            "data by args=, kwargs= or functools.partial, or give a fastkam.TargetRecipe")
+    return None
 
 
 def density_at(target: Target, x: NDArray[np.float64], u: NDArray[np.float64] | None) -> float:

@@ -37,6 +37,8 @@ class Sending:
         Number of workers, if it is known.
     anywhere : bool
         Whether workers import the main program as a module, and so have its definitions.
+    function : str
+        The digest of its function, "" if it is not known.
 
     Attributes
     ----------
@@ -51,8 +53,10 @@ class Sending:
         Whether any of these has returned.
     """
 
-    def __init__(self, target: Any, number: int | None, *, anywhere: bool = True) -> None:
-        self.number = number
+    def __init__(
+        self, target: Any, number: int | None, *, anywhere: bool = True, function: str = ""
+    ) -> None:
+        self.number, self.function = number, function
         self.payload = portable_target(target, anywhere=anywhere)
         self.digest = hashlib.sha256(self.payload).hexdigest()
         self.shared: Any = None

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from fastkam.arguments import shown
+from fastkam.run.same_target import other_in_workers
 from fastkam.run.worker import GRACE_SECONDS, Asked, run_part, run_sent
 from fastkam.stop import Time
 
@@ -59,7 +60,7 @@ class RemoteTasks:
     patience = GRACE_SECONDS
 
     def __init__(self, workers, target, seconds):
-        self.workers, self.seconds = workers, seconds
+        self.workers, self.target, self.seconds = workers, target, seconds
         self.sending = workers.sending(target)
         self.carrying = set()  # the tasks that bring the target
         self.numbers = {}  # numbers of the tasks that have not returned
@@ -69,8 +70,8 @@ class RemoteTasks:
         """Submit a task, which has come back `bounced` times from workers without the target."""
         payload = self.sending.for_task(again=bounced > 1 or (bounced > 0 and not self.carrying))
         number = next(numbers)
-        task = (run_sent, number, self.workers.run, self.sending.digest, payload, self.seconds,
-                *task)
+        task = (run_sent, number, self.workers.run, self.sending.digest, payload,
+                self.sending.function, self.seconds, *task)
         future = self.send(task)
         self.numbers[future] = number
         if payload is not None:
@@ -97,11 +98,16 @@ class RemoteTasks:
         if error_of(future) is not None:
             return None
         value = value_of(future, number, self.workers.executor)
-        if value is not None:
-            self.sending.arrived = True
-        elif carried:
-            raise not_returned(self.workers.executor, future)
-        return value
+        if value is None:
+            if carried:
+                raise not_returned(self.workers.executor, future)
+            return None
+        self.sending.arrived = True
+        state, failure, another = value
+        if another and failure is None:
+            failure = other_in_workers(self.target, (
+                (one["x"] * state.scales, float(one["logp_x"])) for one in state.states))
+        return state, failure
 
     def tend(self):
         """Begin tasks that have waited for a worker."""

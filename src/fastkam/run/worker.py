@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.density.target import Target
 from fastkam._core.engine.fault import Fault
 from fastkam.arguments import told
+from fastkam.points.digest import digest_of
 from fastkam.progress.reporter import Reporter
 from fastkam.run.loop import Run
 from fastkam.run.same_target import check_density_of
@@ -65,21 +66,26 @@ def renew_lock():
 os.register_at_fork(after_in_child=renew_lock)
 
 
-def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluations):
-    """Do `run_part` for about some seconds; return (number, (the state, the failure or None)).
+def run_sent(number, run, digest, payload, function, seconds, piece, rows, most_evaluations):
+    """Do `run_part` for about some seconds.
 
-    (number, None) if the worker does not have the target. `run` is the name of the run, `digest`
-    that of the target. A target that another run has left is made again from the same bytes, since
+    Return (number, (the state, the failure or None, whether it `is_another` function)), or (number,
+    None) if the worker does not have the target. `run` is the name of the run, `digest` that of the
+    target, and `function` the digest of its function.
+
+    A target that another run has left is made again from the same bytes, since
     files that a recipe reads may have changed; its density must agree with the states of the
     chains. `number` distinguishes tasks, for executors that merge equal calls, such as dask's, and
     to detect the value of another task.
     """
     interrupts.begin()
+    another = False
     try:
-        made = payload is not None and known_targets.get(digest, (None,))[0] != run
+        made = is_new(run, digest, payload)
         target = known_target(run, digest, payload)
         if target is None:
             return number, None
+        another = made and is_another(target, function)
         # there may be several threads
         with one_at_a_time if target.serial else nullcontext(), one_blas_thread():
             if made:
@@ -94,19 +100,32 @@ def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluation
         failure.cause = portable_error(failure.cause)
     elif failure is not None:
         failure = portable_error(failure)
-    return number, (state, failure)
+    return number, (state, failure, another)
 
 
 def known_target(run, digest, payload):
     """The target of a run, made from `payload` if it is given; None if it is unknown."""
     with one_at_a_time:
-        if payload is not None and known_targets.get(digest, (None,))[0] != run:
+        if is_new(run, digest, payload):
             known_targets.pop(digest, None)
             while len(known_targets) >= N_KEPT:
                 known_targets.pop(next(iter(known_targets)))
             known_targets[digest] = run, pickle.loads(payload)
         whose, target = known_targets.get(digest, (None, None))
         return target if whose == run else None
+
+
+def is_new(run, digest, payload):
+    """Whether the target of a run is to be made from `payload`."""
+    return payload is not None and known_targets.get(digest, (None,))[0] != run
+
+
+def is_another(target, function):
+    """Whether the function of a target refers to other code or data than one with this digest.
+
+    It does if its module is imported here, and was changed after its import where it was sent from.
+    """
+    return function not in ("", digest_of(target))
 
 
 class BlasLimit:

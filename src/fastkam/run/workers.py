@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any
 
 from fastkam.arguments import NO_NUMBERS, shown, told
+from fastkam.points.digest import digest_of
 from fastkam.run.sending import Sending
 
 MOST_PROCESSES = 10_000
@@ -62,7 +63,8 @@ class CallExecutor(Executor):
     def sending(self, target: Any) -> Sending:
         """The Sending of a target, which is packed once in a call, for all workers."""
         if id(target) not in self.sendings:
-            new = Sending(target, self.number, anywhere=self.anywhere)
+            new = Sending(target, self.number, anywhere=self.anywhere,
+                          function=digest_of(target))
             alike = [one for _, one in self.sendings.values() if one.digest == new.digest]
             if not alike:
                 new.shared = scattered(self.executor, new.payload)

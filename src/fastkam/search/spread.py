@@ -6,15 +6,16 @@ import logging
 import os
 import queue
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.fault import Fault
 from fastkam.arguments import told
+from fastkam.run.same_target import other_in_workers
 from fastkam.run.tasks import numbers, value_of
-from fastkam.run.worker import known_target, portable_error
+from fastkam.run.worker import is_another, is_new, known_target, portable_error
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.watch import Spent
 
@@ -38,8 +39,7 @@ class Spread:
     """
 
     def __init__(self, workers: CallExecutor, target: Target) -> None:
-        self.workers, self.sending = workers, workers.sending(target)
-        self.names = workers.run, self.sending.digest
+        self.workers, self.target, self.sending = workers, target, workers.sending(target)
         self.number = workers.number or os.cpu_count() or 1
 
     def __call__(
@@ -68,6 +68,11 @@ class Spread:
             if isinstance(one, BaseException):  # an error of the density
                 raise one
         self.sending.arrived = True
+        for part, one in zip(parts, returned, strict=True):
+            pairs = zip(part, one[0], strict=True)
+            other = other_in_workers(cast(Any, self.target), pairs) if one[4] else None
+            if other is not None:
+                raise other
         return (np.concatenate([one[0] for one in returned]), sum(one[1] for one in returned),
                 [fault for one in returned for fault in one[2]], sum(one[3] for one in returned))
 
@@ -77,8 +82,9 @@ class Spread:
     ) -> list[Any]:
         """Results of the workers, one per part; None from one that does not have the target."""
         sent = [next(numbers) for _ in parts]
-        tasks = [self.workers.submit(evaluate_sent, number, *self.names,
-                                     self.sending.for_task(again=again), part, noise)
+        tasks = [self.workers.submit(
+                     evaluate_sent, number, self.workers.run, self.sending.digest,
+                     self.sending.for_task(again=again), self.sending.function, part, noise)
                  for number, part in zip(sent, parts, strict=True)]
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for task in tasks:
@@ -99,9 +105,14 @@ class Spread:
 
 
 def evaluate_sent(
-    number: int, run: str, digest: str, payload: bytes | None, X: Array, noise: Array | None
-) -> tuple[int, Returned | BaseException | None]:
-    """Evaluate points in a worker; return (number, None) if it does not have the target."""
+    number: int, run: str, digest: str, payload: bytes | None, function: str, X: Array,
+    noise: Array | None,
+) -> tuple[int, tuple[Array, int, list[Fault], int, bool] | BaseException | None]:
+    """Evaluate points in a worker; return (number, None) if it does not have the target.
+
+    What it returns, and the names, are as in `Spread` and in `fastkam.run.worker.run_sent`.
+    """
+    made = is_new(run, digest, payload)
     target = known_target(run, digest, payload)
     if target is None:
         return number, None
@@ -114,4 +125,5 @@ def evaluate_sent(
         return number, fault
     for failure in evaluate.failures:
         failure.cause = portable_error(failure.cause)
-    return number, (values, evaluate.n, evaluate.failures, evaluate.n_failed)
+    return number, (values, evaluate.n, evaluate.failures, evaluate.n_failed,
+                    made and is_another(target, function))
