@@ -254,3 +254,32 @@ def test_what_a_numba_function_returns_beside_the_density_is_not_dropped():
 
     with pytest.raises(fk.SamplingError, match="for extras of a numba function give derived="):
         fk.sample(f, np.zeros(2), sampler="am", draws=10, tune=10, progress=False)
+
+
+def test_a_numba_function_is_compiled_once(monkeypatch):
+    """And again if data that it refers to have changed, which are constants of the compiled code."""
+    numba = pytest.importorskip("numba")
+    from fastkam.density import numba as wrapping
+
+    data, compiled = [np.zeros(3)], []
+    wrap = wrapping.wrap_logp
+    monkeypatch.setattr(wrapping, "wrap_logp", lambda *args: compiled.append(1) or wrap(*args))
+
+    def density(shift):
+        held = data[0]
+
+        @numba.njit
+        def f(x):
+            return -0.5 * ((held - shift - x[0]) ** 2).sum()
+
+        return f
+
+    f, options = density(0.0), {"draws": 200, "tune": 100, "seed": 1, "sampler": "am"}
+    first = fk.sample(f, [0.0], **options)
+    np.testing.assert_array_equal(fk.sample(f, [0.0], **options).draws, first.draws)
+    fk.sample(density(0.0), [0.0], **options)
+    assert len(compiled) == 1
+    fk.sample(density(2.0), [0.0], **options)
+    data[0] = np.full(3, 5.0)
+    assert fk.sample(density(0.0), [0.0], **options).draws.mean() > 3
+    assert len(compiled) == 3

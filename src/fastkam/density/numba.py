@@ -6,6 +6,7 @@ import numpy as np
 
 from fastkam._core.density.foreign import AddressTarget
 from fastkam.arguments import shown
+from fastkam.points.digest import digest_of_object
 
 try:
     import numba
@@ -16,6 +17,8 @@ except ImportError as error:
     ) from error
 
 RAISED, WRONG_SIZE = -100, -101
+KEPT = {}  # compiled functions by the digests of what they were compiled from
+MOST_KEPT = 32
 POINTER = types.CPointer(types.float64)
 LOGP = types.intc(types.uintp, POINTER, POINTER, types.voidptr)
 NOISY = types.intc(types.uintp, POINTER, types.uintp, POINTER, POINTER, types.voidptr)
@@ -36,11 +39,9 @@ class NumbaTarget(AddressTarget):
         if not hasattr(f, "py_func"):
             raise TypeError(f"f must be a numba njit function, not {shown(f)}")
         self.f, self.args = f, tuple(args)
-        inner = with_ieee_division(f)
-        pair = returns_pair(inner, self.args)
-        logp = wrap_logp(inner, self.args, pair)
-        grad = wrap_logp_grad(inner, self.args) if pair else None
-        super().__init__(dim, logp.address, grad.address if pair else 0, owner=(logp, grad))
+        logp, grad = wrapped(f, self.args)
+        super().__init__(dim, logp.address, 0 if grad is None else grad.address,
+                         owner=(logp, grad))
 
     def fault(self, rc, x):
         """The exception of `f` at x, from its Python source: that has a traceback."""
@@ -152,6 +153,25 @@ class NumbaEstimator(AddressTarget):
 
     def __reduce__(self):
         return NumbaEstimator, (self.f, self.dim, self.n_aux)
+
+
+def wrapped(f, args):
+    """The C functions of `f` with these arguments: (log density, log density and gradient or None).
+
+    numba never frees compiled code. Therefore those of the last functions are kept, under a digest
+    of the function and of the globals and the closure that it refers to: these become constants.
+    """
+    digest = digest_of_object((f.py_func, f.targetoptions, args))
+    found = KEPT.pop(digest, None)
+    if found is None:
+        inner = with_ieee_division(f)
+        pair = returns_pair(inner, args)
+        found = wrap_logp(inner, args, pair), wrap_logp_grad(inner, args) if pair else None
+    if digest:
+        KEPT[digest] = found
+        for oldest in list(KEPT)[:-MOST_KEPT]:
+            KEPT.pop(oldest, None)  # another thread may have done it
+    return found
 
 
 def with_ieee_division(f):

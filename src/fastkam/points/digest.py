@@ -39,14 +39,22 @@ def digest_of(target: Target) -> str:
     while hasattr(target, "inner"):  # below a prior, which is sent whole
         target = target.inner
     function = getattr(target, "function", None)
+    if callable(function):
+        return digest_of_object(function)
     try:
-        if not callable(function):
-            return hashlib.sha256(portable_target(target)).hexdigest()
-        digest = Digest()
-        digest.add(function)
-        return digest.whole.hexdigest()
+        return hashlib.sha256(portable_target(target)).hexdigest()
+    except Exception:
+        return ""
+
+
+def digest_of_object(value: Any) -> str:
+    """A digest of an object and of all that it refers to; "" if there is no reliable one."""
+    digest = Digest()
+    try:
+        digest.add(value)
     except Exception:  # also of the user's classes: the caller then compares a call
         return ""
+    return digest.whole.hexdigest()
 
 
 class Digest:
