@@ -325,6 +325,21 @@ def test_a_copy_takes_values_at_once():
     assert_same(drive_on(loop).result, expected)
 
 
+def test_a_copy_asks_again_for_points_without_a_value():
+    """The usual loop therefore continues after a restart, and the draws are the same."""
+    expected = drive_on(begin()).result
+    loop = begin()
+    loop.tell(loop.ask(2), [quick(x) for _, x in begin().ask(2)])
+    loop.ask()
+    loop = pickle.loads(pickle.dumps(loop))
+    for _ in range(10_000):
+        if loop.done:
+            break
+        points = loop.ask()
+        loop.tell(points, [quick(x) for _, x in points])
+    assert_same(loop.result, expected)
+
+
 def drive_on(loop):
     """Run the loop to its end, and return it."""
     points = loop.asked_for()

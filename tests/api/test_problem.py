@@ -272,6 +272,16 @@ def test_ordered_elements_of_a_prior_whose_parameters_are_equal_arrays():
         assert arrays.log_prior_z(z) == shape.log_prior_z(z)
 
 
+def test_underflows_are_no_errors():
+    """Where NumPy is set to raise errors."""
+    with np.errstate(all="raise"):
+        result = fk.sample(lambda s: -s, prior={"s": stats.halfnorm()}, seed=1, progress=False)
+        assert np.isfinite(result.log_evidence().value)
+        learned = fk.sample(lambda x: -0.5 * (x[0] ** 2 + (2 * x[1] - x[0] ** 2) ** 2), np.ones(2),
+                            seed=1, progress=False, surrogate="learn", budget=600)
+        assert np.isfinite(learned.summary()["mean"]).all()
+
+
 def test_start_and_chains_have_different_streams():
     """The first draws of the prior are not those of the chain's own generator."""
     result = run(value, prior={"x": (stats.norm(), 5)}, tune=0, draws=1, sampler="rwm")

@@ -61,7 +61,7 @@ def normalized(log_weights: Array) -> Array:
     """Return the weights (chains, draws), normalized to the mean 1; NaN if all are 0."""
     if not log_weights.size:
         return np.asarray(log_weights)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", under="ignore"):
         w = np.exp(log_weights - log_weights.max(initial=-np.inf))
         return np.asarray(w / w.mean())
 

@@ -112,6 +112,7 @@ class Evidence:
 # ---- the estimates of a run ----
 
 
+@np.errstate(under="ignore")
 def log_evidence(
     result: Result, *, method: str | None = None, evaluations: int | None = None,
     target: Any = None, vectorized: bool = False, seed: Any = None,

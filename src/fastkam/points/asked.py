@@ -37,6 +37,9 @@ class Asked(TakesPoints):
         The numbers of open points that have been handed out, in that order.
     fresh : list of tuple (float, int)
         A heap of the other open points, by priority.
+    left : dict of int
+        The numbers of points that were handed out before the run was pickled: they are handed out
+        again once no others are left.
     """
 
     workers: int | None = None
@@ -47,6 +50,7 @@ class Asked(TakesPoints):
         self.open: dict[int, tuple[bytes, Array]] = {}
         self.given: dict[int, None] = {}
         self.fresh: list[tuple[float, int]] = []
+        self.left: dict[int, None] = {}
         self.n = 0
         self.replies: Returned = []
         self.history: dict[bytes, Reply] = {}
@@ -116,6 +120,11 @@ class Asked(TakesPoints):
             _, number = heapq.heappop(self.fresh)
             if number in self.open:  # it may have received its value without `ask`
                 numbers.append(number)
+        while self.left and len(numbers) < most and not self.ended:
+            number = next(iter(self.left))
+            del self.left[number]
+            if number in self.open:
+                numbers.append(number)
         self.given.update(dict.fromkeys(numbers))
         return numbers
 
@@ -153,4 +162,4 @@ class Asked(TakesPoints):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]
         self.__dict__.update(state)
-        self.restarts = True
+        self.restarts, self.left = True, dict(self.given)

@@ -191,7 +191,9 @@ class AskTell:
     def ask(self, most: int = 64) -> Points:
         """Return at most `most` points that were not returned before.
 
-        There are none if values must be passed to `tell` first, or if the run has ended.
+        There are none if values must be passed to `tell` first, or if the run has ended. After a
+        restart from a pickled copy, those that had no value come last, unless `asked_for` has
+        returned them.
 
         Raises
         ------
@@ -207,6 +209,7 @@ class AskTell:
         """The points that `ask` has returned and that have no value yet, as after a restart."""
         with self.asked.condition:
             self.wait()
+            self.asked.left.clear()
             return self.points([] if self.asked.ended else list(self.asked.given))
 
     def points(self, numbers: list[int]) -> Points:

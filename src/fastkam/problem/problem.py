@@ -262,6 +262,7 @@ class Problem(Described):
             parts.append(one.draw(n, rng) if n else np.empty((0, one.size)))
         return self.coordinates.unconstrain(self.off_edges(np.concatenate(parts, axis=1)))
 
+    @np.errstate(under="ignore")
     def off_edges(self, x: Array) -> Array:
         """Draws (n, n_x), moved off the edges of the support, where z would be infinite."""
         start = 0

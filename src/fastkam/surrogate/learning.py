@@ -398,6 +398,7 @@ class Trusted:
         return values
 
 
+@np.errstate(under="ignore")
 def efficiency(log_weights: Array, shares: Array | None = None) -> float:
     """Return (sum w)^2 / (n sum w^2) for weights w (n,), or 0 if all are 0.
 
