@@ -15,7 +15,7 @@ from fastkam.diagnostics.table import Summary
 from fastkam.ending import conclude
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.points.desk import Desk
-from fastkam.problem.given import as_problem, start_by_name
+from fastkam.problem.given import as_problem, names_of, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
 from fastkam.run.drawn_starts import check_order, drawn_starts, labels_of
@@ -289,9 +289,13 @@ def sample(
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
     common = {"names": names, "shapes": shapes, "dims": dims, "coords": coords}
     check_order(target, x0)
+    named = None
+    if isinstance(x0, Result) and prior is None and not any(common.values()):
+        named = names_of(target, x0.state.layout, bounds)
+        common = named or common
     labels, x0 = labels_of(x0), start_by_name(drawn_starts(x0, chains, seed))
     problem = as_problem(
-        target, x0, vectorized=vectorized,
+        target, x0, vectorized=vectorized, named=named is not None,
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
              "kwargs": kwargs, "derived": derived}, common=common)
     call = Call(

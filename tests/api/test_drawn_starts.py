@@ -186,3 +186,17 @@ def test_a_default_call_within_bounds():
 def test_mistakes(x0, problem, message):
     with pytest.raises(problem, match=message):
         starts(normal, x0)
+
+
+def test_an_earlier_run_of_a_function_of_names():
+    """It has the names and the shapes of the parameters, as a dict would."""
+    def f(a, b):
+        return -0.5 * (a - 1) ** 2 - 0.5 * float(((b - 2) ** 2).sum())
+
+    options = {"draws": 100, "tune": 100, "sampler": "am", "seed": 1, "progress": False}
+    first = fk.sample(f, {"a": 0.0, "b": np.zeros(2)}, **options)
+    again = fk.sample(f, first, bounds={"a": (0, None)}, **options)
+    assert again.shapes == first.shapes == {"a": (), "b": (2,)}
+    assert again["a"].min() > 0
+    by_array = fk.sample(lambda x: f(x[0], x[1:]), first, **options)
+    assert list(by_array.shapes) == ["x"]

@@ -31,8 +31,27 @@ def start_by_name(x0: Any) -> Any:
     return x0.to_dict()
 
 
+def names_of(target: Any, layout: Layout, bounds: Any) -> dict[str, Any] | None:
+    """The arguments that describe these parameters, if the target is a function of their names.
+
+    None if bounds by name describe them, perhaps in another order.
+    """
+    from fastkam.problem.call import takes_names
+
+    if isinstance(bounds, Mapping) and bounds.keys() >= layout.shapes.keys():
+        return None
+    try:
+        if not takes_names(target, layout.shapes, (), {}):
+            return None
+    except TypeError:  # the function takes other arguments, too: they are checked later
+        return None
+    return {"names": list(layout.shapes), "shapes": layout.shapes, "dims": layout.dims or None,
+            "coords": layout.coords or None}
+
+
 def as_problem(
-    target: Any, x0: Any, *, own: dict[str, Any], common: dict[str, Any], vectorized: bool
+    target: Any, x0: Any, *, own: dict[str, Any], common: dict[str, Any], vectorized: bool,
+    named: bool = False,
 ) -> Problem | None:
     """The Problem that the arguments of `sample` describe, or None.
 
@@ -42,6 +61,8 @@ def as_problem(
         As in `sample`.
     own, common : dict
         The arguments that only a Problem has, and those that other runs have too.
+    named : bool
+        Whether the target is a function of the names in `common`.
     """
     given = [name for name, value in own.items() if value is not None]
     target = opened(target)
@@ -59,7 +80,7 @@ def as_problem(
                              f"model, not beside {shown(target)}")
         problem: Any = target
         return problem
-    if not given and not isinstance(x0, Mapping):
+    if not (given or named or isinstance(x0, Mapping)):
         return None
     from fastkam.problem.problem import problem_from
 
