@@ -6,6 +6,7 @@ import copy
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastkam.arguments import (
@@ -58,11 +59,11 @@ class Result(Outputs):
     Attributes
     ----------
     draws : ndarray, shape (chains, draws, d)
-        The draws of every chain, cut to the length of the shortest chain. The draws, extras and
-        stats of a run with ``store=`` are read from the store when they are indexed;
-        ``np.asarray(draws)`` reads all. With ``surrogate="learn"`` the draws are those of the
-        surrogate and have unequal ``weights``: `summary` uses the weights, and `resample` returns
-        draws with equal ones.
+        The draws of every chain, cut to the length of the shortest chain. Draws, extras and stats
+        are read-only; ``np.array(draws)`` is a copy that can be changed. Those of a run with
+        ``store=`` are read from the store when they are indexed; ``np.asarray(draws)`` reads all.
+        With ``surrogate="learn"`` the draws are those of the surrogate and have unequal
+        ``weights``: `summary` uses the weights, and `resample` returns draws with equal ones.
     extras : dict of ndarray, shape (chains, draws, ...)
         Quantities that the density returned with its value, and derived quantities.
     stats : dict of ndarray, shape (chains, draws)
@@ -252,18 +253,18 @@ def resume(
     sampler, schedule : optional
         As in `load`, if the result comes from a file.
     vectorized, threads, progress, stop, checkpoint, checkpoint_interval, diagnose
-        As in `sample`.
+        As in `sample`; but an old file at `checkpoint` is replaced, and not moved.
     executor, spread, evaluations, on_error
         As in `sample`.
     store : path or Store, optional
         As in `sample`, for a run without a store: its draws so far are first copied into the new
         store. A run with a store continues in it, and copies nothing.
     check_target : bool
-        Whether to check `target`, if it is given, by an evaluation at the point of each chain: it
-        must return the log density that the run has recorded there, with a relative error of at
-        most 1e-8 (absolute, for values below 1). An estimate is evaluated with the noise of the
-        run. With False a different density is accepted: the chains continue from their points with
-        its values, and a warning says how much these differ.
+        Whether to check `target` by an evaluation at the point of each chain, or that of the result
+        by one at the point of the first: it must return the log density that the run has recorded
+        there, with a relative error of at most 1e-8 (absolute, for values below 1). An estimate is
+        evaluated with the noise of the run. With False a different density is accepted: the chains
+        continue from their points with its values, and a warning says how much these differ.
 
     Returns
     -------
@@ -334,15 +335,18 @@ def go_on_with(
         own, target = with_surrogate(own, surrogate), with_surrogate(target, surrogate)
     check_stages(state.sampler, target)
     check_noise_of(state, target)
-    if given and check_target:
+    if check_target:
         try:
-            check_density_of(state, target)
-            check_draws_of(state, target)
+            if given:
+                check_density_of(state, target)
+                check_draws_of(state, target)
+            else:  # its data may have changed since the run
+                check_density_of(replace(state, states=state.states[:1]), target)
         except ValueError as error:
             file = "" if path is None else f"{path}: "
             raise ValueError(f"{file}{error}; check_target=False goes on with the values of the "
                              "new one") from None
-    elif given:
+    else:
         state, more = with_values_of(state, target)
         if more.any():
             warn(SamplingWarning(

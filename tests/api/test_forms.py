@@ -257,7 +257,7 @@ def test_what_a_numba_function_returns_beside_the_density_is_not_dropped():
 
 
 def test_a_numba_function_is_compiled_once(monkeypatch):
-    """And again if data that it refers to have changed, which are constants of the compiled code."""
+    """And again if data that it refers to have changed, which are constants of compiled code."""
     numba = pytest.importorskip("numba")
     from fastkam.density import numba as wrapping
 

@@ -1,4 +1,4 @@
-"""Workers whose function refers to other data than in this process, since they import its module."""
+"""Workers whose function refers to other data than here, since they import its module."""
 
 import importlib
 import sys

@@ -422,3 +422,23 @@ def test_a_target_that_differs_only_at_draws_is_refused(sampler, tmp_path):
     with pytest.raises(ValueError, match=r"run\.fk: .* at one of the draws it returns -inf"):
         fk.resume(tmp_path / "run.fk", 10, target=cut)
     assert fk.resume(tmp_path / "run.fk", 10, target=f).draws.shape[1] == 510
+
+
+def test_a_function_whose_data_have_changed_is_not_continued():
+    """The result holds the function; one evaluation shows that it is another density now."""
+    data = np.zeros(3)
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return -0.5 * ((data - x[0]) ** 2).sum()
+
+    first = fk.sample(f, [0.0], sampler="am", draws=50, tune=50, seed=1, progress=False)
+    before = len(calls)
+    first.resume(draws=10)
+    assert len(calls) == before + 10 * 4 + 1
+    data += 5.0
+    with pytest.raises(ValueError, match=r"target must be the density of the run.*check_target"):
+        first.resume(draws=10)
+    with pytest.warns(fk.SamplingWarning, match="target is another density than that of the draws"):
+        assert first.resume(draws=10, check_target=False).draws.shape[1] == 60
