@@ -32,6 +32,11 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
         kept = (f"{counts} draws a chain and {result.evaluations} evaluations are kept in this "
                 "error's .result and .result.state.calls; with evaluations=\"calls.fk\" the same "
                 "call of sample continues from those in the file")
+    moved = options.earlier.take_message()
+    if moved and failure is not None:
+        kept = f"{kept}; {moved}"
+    elif moved:
+        warn(SamplingWarning(moved, result=result))
     if isinstance(failure, Fault) and weighted:
         assert result.target is not None
         what = describe(failure, "in learning a surrogate") + advice(failure, 1, result.target)

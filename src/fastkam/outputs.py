@@ -86,8 +86,9 @@ class Outputs(Diagnosed):
     def to_numpy(self, *, flat: bool = False) -> NDArray[np.float64]:
         """The draws as an array in memory, (chains, draws, d); (chains * draws, d) if `flat`.
 
-        A flat array has one chain after the other. Weighted draws are resampled, as in all
-        conversions: see `Result.resample`.
+        A flat array has one chain after the other. The array is read-only where it is a view of the
+        draws; ``np.array`` makes a copy. Weighted draws are resampled, as in all conversions: see
+        `Result.resample`.
         """
         draws = np.asarray(self.equally_weighted().draws)
         return draws.reshape(-1, draws.shape[2]) if check_flag("flat", flat) else draws

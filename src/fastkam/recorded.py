@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
 from fastkam.arguments import near, shown
-from fastkam.run.lazy import mapped
+from fastkam.run.lazy import mapped, read_only
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler
 from fastkam.schedules import Schedule
+
+MOST_NAMES = 20  # in a message
 
 
 class Extras(dict[str, Any]):
@@ -127,50 +129,62 @@ class Recorded:
 
     @property
     def draws(self) -> NDArray[np.float64]:
-        """The draws, (chains, draws, d)."""
+        """The draws, (chains, draws, d), read-only: ``np.array(result.draws)`` is a copy."""
         if self.mapped is None:
-            self.mapped = self.state.constrained(self.trace.draws)
+            self.mapped = read_only(self.state.constrained(self.trace.draws))
         return self.mapped
 
     @property
     def warmup_draws(self) -> NDArray[np.float64]:
-        """The states of warm-up, (chains, states, d)."""
-        return self.state.constrained(self.warmup.draws)
+        """The states of warm-up, (chains, states, d), read-only."""
+        return read_only(self.state.constrained(self.warmup.draws))
 
     @property
     def extras(self) -> Mapping[str, Any]:
         """Extras that the density returned, and derived quantities, {name: (chains, draws, ...)}.
 
-        Their names are known from the first draw on. Where the density is 0, as at some draws
-        of a learned surrogate, they are NaN; those that are not floats are False there, or a
-        meaningless integer.
+        The arrays are read-only. Their names are known from the first draw on. Where the density is
+        0, as at some draws of a learned surrogate, they are NaN; those that are not floats are
+        False there, or a meaningless integer.
         """
         return Extras(self.trace.extras)
 
     @property
     def stats(self) -> Mapping[str, Any]:
-        """Statistics of each draw, {name: (chains, draws)}."""
+        """Statistics of each draw, {name: (chains, draws)}, read-only."""
         return self.trace.stats
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        """The draws of a named parameter or of an extra, (chains, draws, *shape).
+        """The draws of a named parameter or of an extra, (chains, draws, *shape), read-only.
 
         The label of one coordinate or of one element of an extra, such as "x[0]", selects its
-        draws, (chains, draws).
+        draws, (chains, draws). With coords the label has the value there, "x[A]"; the position of a
+        coordinate, "x[0]", is accepted too, unless values in its coords look like integers.
+
+        Raises
+        ------
+        KeyError
+            If there is no parameter, extra or element of that name.
         """
         layout = self.state.layout
         if isinstance(name, str) and name in self.shapes:
             return mapped(self.draws, lambda some: layout.split(some)[name])
         places, extra = self.places(name)
         if not places and extra is None:
-            known = [*self.shapes, *self.extras]
-            raise KeyError(f"there is no parameter {shown(name)}; there are {known}"
-                           f"{near(name, known)}")
+            raise KeyError(f"there is no parameter {shown(name)}; {self.known_beside(name)}")
         if extra is None:
             return mapped(self.draws, lambda some: some[..., places[0]])
         whole, index = extra
         at: tuple[Any, ...] = (..., *index)
         return mapped(self.extras[whole], lambda some: some[at])
+
+    def known_beside(self, name: object) -> str:
+        """The names that there are instead of one that is unknown, for messages."""
+        keys = self.keys()
+        whole = name.partition("[")[0] if isinstance(name, str) else ""
+        if whole in keys and (labels := self.labels_of(whole)) != [whole]:
+            return f"the elements of {whole!r} are {shown(labels)}"
+        return f"there are {', '.join(keys[:MOST_NAMES])}{near(name, keys)}"
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a parameter, an extra or a coordinate of that name."""
@@ -221,8 +235,7 @@ class Recorded:
                             f"{shown(var_names)}") from None
         for name in names:
             if not isinstance(name, str) or name not in self:
-                raise ValueError(f"var_names has {shown(name)}, and there are "
-                                 f"{', '.join(self.keys()[:20])}{near(name, self.keys())}")
+                raise ValueError(f"var_names has {shown(name)}, and {self.known_beside(name)}")
         labels, parts = [], []
         for name in dict.fromkeys(names):
             part = np.asarray(self[name][:, ::step], dtype=float)

@@ -183,7 +183,8 @@ def sample(
         latest.
     checkpoint : path, optional
         A file with the state of the run, written every `checkpoint_interval` seconds and at the
-        end; `resume` continues from it.
+        end; `resume` continues from it. If it is a file with draws of another run, that is first
+        moved to a file of the same name with ".bak" at its end, and a warning says so.
     checkpoint_interval : float
         Seconds.
     store : path or Store, optional

@@ -189,7 +189,7 @@ def test_mistakes(x0, problem, message):
 
 
 def test_an_earlier_run_of_a_function_of_names():
-    """It has the names and the shapes of the parameters, as a dict would."""
+    """The names and the shapes of the parameters are those of the run, as with a dict."""
     def f(a, b):
         return -0.5 * (a - 1) ** 2 - 0.5 * float(((b - 2) ** 2).sum())
 

@@ -265,7 +265,7 @@ def test_a_log_density_of_infinity_at_a_start_from_the_prior(options):
 
 
 def test_ordered_elements_of_a_prior_whose_parameters_are_equal_arrays():
-    """They are those of one distribution and a shape."""
+    """The prior is that of one distribution and a shape."""
     arrays, shape = (fk.Problem(lambda c: -(c @ c), {"c": prior}, transforms={"c": "ordered"})
                      for prior in (stats.norm(np.zeros(3), 2 * np.ones(3)), (stats.norm(0, 2), 3)))
     for z in np.random.default_rng(0).standard_normal((5, 3)):
@@ -273,7 +273,7 @@ def test_ordered_elements_of_a_prior_whose_parameters_are_equal_arrays():
 
 
 def test_underflows_are_no_errors():
-    """Where NumPy is set to raise errors."""
+    """NumPy is set to raise errors."""
     with np.errstate(all="raise"):
         result = fk.sample(lambda s: -s, prior={"s": stats.halfnorm()}, seed=1, progress=False)
         assert np.isfinite(result.log_evidence().value)

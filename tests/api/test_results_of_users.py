@@ -1,5 +1,9 @@
 """Results in a user's hands: names that clash, weights of any run, a density beside a file."""
 
+import copy
+import pickle
+import re
+
 import numpy as np
 import pytest
 from runs import sample
@@ -43,6 +47,54 @@ def test_every_result_has_weights():
     assert some.summary()["mean"].shape == (2,)
     with pytest.raises(ValueError, match="draws must be at most 100"):
         result.resample(101)
+
+
+def extra_of(x):
+    return -0.5 * x @ x, {"y": 2 * x}
+
+
+@pytest.mark.parametrize("words", [{"x0": np.zeros(2)}, {"bounds": [(-9, 9)] * 2}])
+def test_draws_cannot_be_written_to(words):
+    """A result does not change if the arrays that it returns are used for something else."""
+    result = sample(extra_of, **words, **SHORT)
+    before = str(result.summary())
+    draws = np.array(result.draws)
+    arrays = [result.draws, result["x"], result["x[1]"], result["y"], result["y[0]"],
+              result.extras["y"], *result.stats.values(), result.weights, result.to_numpy(),
+              result.warmup_draws, result.trace.draws, result.warmup.draws,
+              result.resample(10).draws]
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array *= 1000
+    if (flat := result.to_numpy(flat=True)).flags.writeable:  # a copy
+        flat *= 1000
+    np.testing.assert_array_equal(result.draws, draws)
+    assert str(result.summary()) == before
+
+
+def test_a_data_tree_does_not_change_the_draws_of_its_result():
+    pytest.importorskip("xarray")
+    result = sample(extra_of, np.zeros(2), **SHORT)
+    draws = np.array(result.draws)
+    for values in result.to_datatree()["posterior"].data_vars.values():
+        with pytest.raises(ValueError, match="read-only"):
+            values.values[:] = 0.0
+    np.testing.assert_array_equal(result.draws, draws)
+
+
+@pytest.mark.parametrize("words", [{"x0": np.zeros(2)}, {"bounds": [(-9, 9)] * 2}])
+def test_results_with_draws_that_cannot_be_written_travel(words, tmp_path):
+    result = sample(extra_of, **words, **SHORT)
+    result.save(tmp_path / "run.fk")
+    others = [pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result),
+              fk.load(tmp_path / "run.fk")]
+    for other in others:
+        np.testing.assert_array_equal(other.draws, result.draws)
+        assert not other.draws.flags.writeable
+    again = [other.resume(20, target=result.target, progress=False, diagnose=False).draws
+             for other in [result, *others]]
+    for one in again:
+        np.testing.assert_array_equal(one, again[0])
 
 
 def test_a_verdict_with_evaluations_needs_the_log_densities():
@@ -123,6 +175,43 @@ def test_elements_of_matrices_may_be_named_without_a_space():
     np.testing.assert_array_equal(result["M[0,1]"], result["M"][..., 0, 1])
     assert result.summary("M[1,0]").labels == ["M[1, 0]"]
     assert "M[0,2]" not in result
+
+
+@pytest.mark.parametrize("sites", [[1, 2, 3], ["1", "2", "3"], [3.0, 2.0, 1.0], ["A", "B", "1"],
+                                   np.array(["2001", "2002", "2003"], "datetime64[Y]")])
+def test_positions_name_no_elements_if_their_labels_look_like_integers(sites):
+    result = sample(lambda th: -0.5 * ((th - [10, 20, 30]) ** 2).sum(), {"th": np.zeros(3)},
+                    dims={"th": ["site"]}, coords={"site": sites}, **SHORT)
+    labels = result.summary().labels
+    for i, label in enumerate(labels):
+        np.testing.assert_array_equal(result[label], result["th"][..., i])
+    others = [name for name in ("th[0]", "th[1]", "th[2]") if name not in labels]
+    assert others
+    for name in others:
+        assert name not in result
+        with pytest.raises(KeyError, match=r"the elements of 'th' are .*" + re.escape(labels[0])):
+            result[name]
+        with pytest.raises(ValueError, match=r"the elements of 'th' are .*" + re.escape(labels[2])):
+            result.summary(name)
+    with pytest.raises(ValueError, match=r"there is no 'th\[0\]'"):
+        fk.stop.MCSE({"th[0]": 1.0}).check(result.state.layout)
+
+
+def test_positions_name_elements_unless_a_label_looks_like_an_integer():
+    result = sample(lambda x: (-0.5 * x @ x, {"y": x[:2]}), np.zeros(6), names=["a", "b"],
+                    shapes={"b": (2, 2)},
+                    dims={"a": ["site"], "b": ["site", "year"], "y": ["year"]},
+                    coords={"site": ["N", "S"], "year": [1, 2]}, **SHORT)
+    for name in ("a[N]", "a[0]"):
+        np.testing.assert_array_equal(result[name], result["a"][..., 0])
+    np.testing.assert_array_equal(result["b[S, 1]"], result["b"][..., 1, 0])
+    assert "b[1, 1]" not in result
+    np.testing.assert_array_equal(result["y[2]"], result["y"][..., 1])
+    with pytest.raises(KeyError, match=r"the elements of 'y' are \['y\[1\]', 'y\[2\]'\]"):
+        result["y[0]"]
+    repeated = sample(lambda a: -0.5 * a @ a, {"a": np.zeros(3)}, dims={"a": ["k"]},
+                      coords={"k": [1, 1, 0]}, **SHORT)
+    np.testing.assert_array_equal(repeated["a[2]"], repeated["a"][..., 2])
 
 
 def test_a_parameter_without_elements_has_draws():

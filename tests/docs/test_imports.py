@@ -114,7 +114,7 @@ LATE = {
     "outputs.py": (6, PACKAGE),
     "plots/style.py": (1, PACKAGE),
     "points/desk.py": (4, RARE),
-    "problem/given.py": (3, RARE),
+    "problem/given.py": (4, RARE),
     "run/checkpoint.py": (1, PACKAGE),
     "run/drive.py": (3, RARE),
     "run/workers.py": (2, RARE),

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -280,6 +281,34 @@ def test_a_store_of_another_run(place):
     with pytest.raises(ValueError, match="belongs to another run"):
         first.resume(5, progress=False)
     assert fk.load(place).trace.rows == 7
+
+
+def test_draws_are_not_read_from_the_store_of_another_run(place):
+    first = SAMPLE(with_extras, np.ones(2), draws=60, tune=50, seed=1, store=place)
+    held, traveled = first.draws, pickle.loads(pickle.dumps(first))
+    np.testing.assert_array_equal(held[:], traveled.draws)
+    shutil.rmtree(place)
+    other = SAMPLE(with_extras, np.ones(2), draws=60, tune=50, seed=2, store=place)
+    readings = [lambda: np.asarray(held), lambda: held[0, 3], lambda: first["x[0]"][:],
+                lambda: first.stats["lp"][:], lambda: first.extras["twice"][:],
+                lambda: first.warmup_draws[:], first.summary, lambda: traveled.draws[:],
+                lambda: first.save(place + ".fk")]
+    for reading in readings:
+        with pytest.raises(ValueError, match="belongs to another run now") as caught:
+            reading()
+        assert place in str(caught.value)
+    assert_same(other, SAMPLE(with_extras, np.ones(2), draws=60, tune=50, seed=2))
+
+
+def test_whose_store_it_is_is_read_once(tmp_path, monkeypatch):
+    """A file is opened to find out only if it may have changed since the last reading."""
+    result = SAMPLE(normal, np.ones(2), draws=60, tune=5, store=tmp_path / "run")
+    np.asarray(result.draws)
+    about = []
+    monkeypatch.setattr(fk.stores.Npy, "about", lambda store: about.append(1) or {})
+    for i in range(60):
+        result.draws[:, i]
+    assert not about
 
 
 def test_rows_that_are_missing(tmp_path):

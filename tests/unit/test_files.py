@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -139,13 +141,15 @@ def test_two_runs_with_one_checkpoint(tmp_path):
             failed.append(error)
 
     threads = [threading.Thread(target=run, args=(seed,)) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "checkpoint=.* draws of another run")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert failed == []
     assert fk.load(path).draws.shape == (4, 3000, 1)
-    assert os.listdir(tmp_path) == ["run.fk"]
+    assert set(os.listdir(tmp_path)) <= {"run.fk", "run.fk.bak"}
 
 
 KILLED = """
@@ -205,6 +209,131 @@ def test_a_disk_that_is_full_after_any_number_of_bytes(tmp_path, monkeypatch, sh
     np.testing.assert_array_equal(caught.value.result.draws, whole.draws)
     assert path.read_bytes() == old
     assert os.listdir(tmp_path) == ["run.fk"]
+
+
+# ---- the checkpoint of an earlier run ----
+
+SHORT = {"sampler": "ram", "search": False, "draws": 50, "tune": 10, "diagnose": False}
+
+
+def normal(x):
+    return -0.5 * float(x @ x)
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """The checkpoint of a run."""
+    fk.sample(normal, [0.0], seed=1, checkpoint=tmp_path / "run.fk", **SHORT)
+    return tmp_path / "run.fk"
+
+
+def test_the_checkpoint_of_an_earlier_run_is_moved_aside(earlier):
+    first, backup = fk.load(earlier), earlier.with_name("run.fk.bak")
+    earlier.chmod(0o640)
+    backup.write_bytes(b"older")
+    with pytest.warns(fk.SamplingWarning) as seen:
+        second = fk.sample(normal, [0.0], seed=1, checkpoint=earlier, checkpoint_interval=0.0,
+                           **SHORT | {"draws": 300})
+    (warning,) = seen
+    assert str(warning.message) == (
+        f"checkpoint={str(earlier)!r} had 200 draws of another run: that file is now "
+        f"{str(backup)!r}, and fk.resume({str(backup)!r}, target=...) continues its run")
+    np.testing.assert_array_equal(fk.load(backup).draws, first.draws)
+    np.testing.assert_array_equal(fk.load(earlier).draws, second.draws)
+    assert sorted(os.listdir(earlier.parent)) == ["run.fk", "run.fk.bak"]
+    assert earlier.stat().st_mode & 0o7777 == backup.stat().st_mode & 0o7777 == 0o640
+    longer = fk.resume(backup, 20, target=normal, checkpoint=backup, diagnose=False)
+    assert longer.draws.shape == (4, 70, 1)
+
+
+def test_the_longest_of_earlier_runs_is_kept(earlier):
+    """A job that is started again and again, and killed early, keeps the draws of the first run."""
+    short = SHORT | {"draws": 20}
+    for says in ("is now", "has more", "has more"):
+        with pytest.warns(fk.SamplingWarning, match=says):
+            fk.sample(normal, [0.0], seed=1, checkpoint=earlier, **short)
+    assert fk.load(earlier.with_name("run.fk.bak")).draws.shape == (4, 50, 1)
+    assert fk.load(earlier).draws.shape == (4, 20, 1)
+
+
+def test_a_warning_about_a_moved_checkpoint_comes_with_the_result(earlier):
+    with pytest.raises(fk.SamplingWarning, match="had 200 draws of another run") as caught:
+        fk.sample(normal, [0.0], seed=1, checkpoint=earlier, **SHORT)
+    assert caught.value.result.draws.shape == (4, 50, 1)
+
+
+def test_a_run_that_fails_says_that_it_has_moved_a_checkpoint(earlier):
+    with pytest.raises(fk.SamplingError, match=r"in this error's \.result; .*200 draws of another"):
+        fk.sample(lambda x: 1 / 0 if x[0] != 1 else 0.0, [[1.0]] * 4, seed=1, checkpoint=earlier,
+                  **SHORT)
+    assert fk.load(earlier.with_name("run.fk.bak")).draws.shape == (4, 50, 1)
+
+
+def test_a_run_that_continues_replaces_its_own_checkpoint(earlier):
+    for result in (earlier, fk.load(earlier)):
+        fk.resume(result, 10, target=normal, checkpoint=earlier, checkpoint_interval=0.0,
+                  diagnose=False)
+    path = earlier.with_name("new.fk")  # a call of several parts, each of which writes its own
+    fk.sample(normal, [0.0, 0.0], seed=1, budget=20_000, checkpoint=path, checkpoint_interval=0.0,
+              diagnose=False)
+    assert sorted(os.listdir(earlier.parent)) == ["new.fk", "run.fk"]
+
+
+def test_a_file_without_draws_is_replaced(tmp_path):
+    path = tmp_path / "run.fk"
+    path.touch(mode=0o600)
+    for seed in (1, 2):
+        with pytest.raises(fk.SamplingError):
+            fk.sample(lambda x: 1 / 0, [0.0], seed=seed, checkpoint=path, **SHORT)
+    fk.sample(normal, [0.0], seed=1, checkpoint=path, **SHORT)
+    assert os.listdir(tmp_path) == ["run.fk"]
+    assert path.stat().st_mode & 0o7777 == 0o600
+
+
+def test_a_file_of_another_program_is_moved_aside(tmp_path):
+    path = tmp_path / "run.fk"
+    with path.open("wb") as file:
+        np.savez(file, a=np.arange(3))
+    with pytest.warns(fk.SamplingWarning, match=r"had something else: that file is now '.*\.bak'$"):
+        fk.sample(normal, [0.0], seed=1, checkpoint=path, **SHORT)
+    with np.load(tmp_path / "run.fk.bak") as old:
+        np.testing.assert_array_equal(old["a"], np.arange(3))
+    assert fk.load(path).draws.shape == (4, 50, 1)
+
+
+def test_draws_in_a_store_are_draws_of_a_checkpoint(tmp_path):
+    for i, path in enumerate((tmp_path / "a", tmp_path / "b")):
+        with pytest.warns(fk.SamplingWarning, match="had 200 draws") if i else nullcontext():
+            fk.sample(normal, [0.0], seed=1, checkpoint=tmp_path / "run.fk", store=path, **SHORT)
+    assert fk.load(tmp_path / "run.fk.bak").trace.store.path == tmp_path / "a"
+
+
+def test_the_backup_of_a_link_is_beside_the_file(earlier, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("run.fk")
+    with pytest.warns(fk.SamplingWarning, match=r"'.*/run\.fk\.bak'"):
+        fk.sample(normal, [0.0], seed=1, checkpoint=link, **SHORT)
+    assert link.is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["link", "run.fk", "run.fk.bak"]
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_a_checkpoint_that_cannot_be_moved_aside_is_kept(earlier, make):
+    """There is the error of a checkpoint that cannot be written, with the draws."""
+    old = earlier.read_bytes()
+    make(earlier.with_name("run.fk.bak"))
+    with pytest.raises(fk.SamplingError, match=r"complete, but checkpoint=.* cannot be written"):
+        fk.sample(normal, [0.0], seed=1, checkpoint=earlier, **SHORT)
+    assert earlier.read_bytes() == old
+    assert sorted(os.listdir(earlier.parent)) == ["run.fk", "run.fk.bak"]
+
+
+def test_a_checkpoint_with_a_long_name_is_moved_aside(tmp_path):
+    path = tmp_path / ("n" * 255)
+    fk.sample(normal, [0.0], seed=1, checkpoint=path, **SHORT)
+    with pytest.warns(fk.SamplingWarning, match="nnn.bak'"):
+        fk.sample(normal, [0.0], seed=1, checkpoint=path, **SHORT)
+    assert len(os.listdir(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("shape", [(3,), (5,), (2, 3), ()], ids=str)

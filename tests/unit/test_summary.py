@@ -39,6 +39,16 @@ def test_columns_are_those_of_the_draws(draws):
         table.row("d")
 
 
+def test_a_summary_is_a_mapping_of_its_columns(draws):
+    table = summary(draws, ["a", "b", "c"])
+    assert list(table) == list(table.keys()) == COLUMNS
+    assert "mean" in table
+    for name in ("a", "rhat", 0, None, []):
+        assert name not in table
+    assert dict(table) == {**table} == table.columns
+    assert len(table) == 3
+
+
 def test_the_text_is_aligned_and_rounded_by_the_sd(draws):
     lines = str(summary(draws, ["a", "bb", "c"])).splitlines()
     assert lines[0].split() == COLUMNS
@@ -58,6 +68,26 @@ def test_the_text_is_aligned_and_rounded_by_the_sd(draws):
 def test_digits_of_a_mean_follow_its_sd(sd, value, text):
     table = Summary(["x"], {"mean": [value], "sd": [sd]})
     assert str(table).splitlines()[1].split()[1] == text
+
+
+@pytest.mark.parametrize(("sd", "value", "text"), [
+    (1e-5, 3.52474859, "3.5247486"), (1e-5, 0.0, "0"), (1e-5, -1.23456789e-6, "-1.235e-06"),
+    (1e-8, -1000.00000012, "-1000.00000012"), (1e-3, 123456.7891, "123456.78910"),
+    (1e6, 1.23456789e9, "1.23457e+09"), (1e8, 1.23456789e15, "1.23456789e+15"),
+    (1e-18, 3.5, "3.5"), (1e308, 1.5e308, "1.5e+308"), (5e-324, 1e-300, "1e-300"),
+    (0.0, 7.0, "7"), (np.inf, 7.0, "7")])
+def test_a_hundredth_of_the_sd_can_be_seen_in_the_mean_and_the_quantiles(sd, value, text):
+    table = Summary(["x"], {"mean": [value], "sd": [sd], "q5": [value], "q95": [value]})
+    cells = table.cells()[1]
+    assert cells[1] == cells[3] == cells[4] == text
+
+
+@pytest.mark.parametrize("sd", 10.0 ** np.arange(-12, 13))
+def test_digits_suffice_for_every_sd(sd):
+    values = np.random.default_rng(1).standard_normal(50) * 1e3 * sd + np.pi
+    for value in values:
+        shown = Summary(["x"], {"mean": [value], "sd": [sd]}).cells()[1][1]
+        assert abs(float(shown) - value) < 0.01 * sd + 1e-15 * abs(value)
 
 
 def test_a_long_table_has_a_gap_but_keeps_its_columns():

@@ -12,13 +12,15 @@ MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10
 WIDTH = 88  # of the lines of a note
 DIGITS = 3  # of twice the sd, which fixes the decimals of its row
-MOST_FIXED, DIGITS_OF_FLOAT = 1e12, 17  # largest number written without an exponent
+LEAST_DIGITS, DIGITS_OF_FLOAT = 4, 17  # of a number that may have an exponent
+MOST_FIXED = 1e12  # largest number whose decimals are counted
 
 
 class Summary:
     """Columns of statistics with one row per coordinate; prints as a table.
 
     ``summary["r_hat"]`` is a column, an array (d,), and ``summary.row("mu")`` a row, a dictionary.
+    ``dict(summary)`` has all columns; ``len(summary)`` is the number of rows.
 
     Attributes
     ----------
@@ -45,6 +47,18 @@ class Summary:
                            + (f": summary.row({name!r}) is the row of that name"
                               if name in self.labels else near(name, self.columns)))
         return self.columns[name]
+
+    def keys(self):
+        """Return the names of the columns."""
+        return self.columns.keys()
+
+    def __iter__(self):
+        """Iterate over the names of the columns."""
+        return iter(self.columns)
+
+    def __contains__(self, name):
+        """Whether there is a column of that name."""
+        return isinstance(name, str) and name in self.columns
 
     def row(self, label):
         """Return the statistics of one coordinate, {column: float}.
@@ -132,11 +146,14 @@ def aligned(rows):
 
 
 def decimals(sd):
-    """Return the number of decimals that shows DIGITS digits of 2 sd; None for other formats."""
-    if not (np.isfinite(sd) and sd > 0):
+    """Return the number of decimals that shows DIGITS digits of 2 sd, or None if that is unknown.
+
+    It is negative for a large sd.
+    """
+    twice = 2 * float(sd)
+    if not 0 < twice < np.inf:
         return None
-    places = DIGITS - 1 - int(np.floor(np.log10(2 * sd)))
-    return max(places, 0) if -DIGITS <= places <= 2 * DIGITS else None
+    return DIGITS - 1 - int(np.floor(np.log10(twice)))
 
 
 def cell(name, value, places):
@@ -151,6 +168,10 @@ def cell(name, value, places):
         return f"{value:#.2g}".rstrip(".")
     if places is None or np.isinf(value):
         return f"{value:.4g}"
-    if abs(value) >= MOST_FIXED:  # as many digits, which are not all known
-        return f"{value:.{min(DIGITS_OF_FLOAT, int(np.log10(abs(value))) + 1 + places)}g}"
-    return f"{value:.{places}f}"
+    usual = -DIGITS <= places <= 2 * DIGITS
+    if usual:
+        places = max(places, 0)
+        if abs(value) < MOST_FIXED:
+            return f"{value:.{places}f}"
+    whole = int(np.floor(np.log10(abs(value)))) + 1 if value else 0
+    return f"{value:.{min(max(LEAST_DIGITS, whole + places), DIGITS_OF_FLOAT)}g}"

@@ -94,10 +94,10 @@ class Fastkam(MCMCSampler):
 
     def fill(self, run: fk.Result, evidence: bool) -> None:
         """Set what bilby's result has of a run."""
-        made, theta = self.result, run.extras["theta"]
+        made, theta = self.result, np.array(run.extras["theta"])
         made.walkers, made.nburn = theta, 0
         made.samples = theta.reshape(-1, self.ndim)
-        made.log_likelihood_evaluations = run.extras["log_l"].reshape(-1)
+        made.log_likelihood_evaluations = np.array(run.extras["log_l"]).reshape(-1)
         made.log_prior_evaluations = np.array([self.log_prior(one) for one in made.samples])
         made.num_likelihood_evaluations = run.evaluations
         made.log_evidence = made.log_evidence_err = np.nan

@@ -89,7 +89,7 @@ class FastkamSampler(Sampler):
         """All chains, one after the other, as pyPESTO's result of one temperature."""
         if self.result is None:
             raise ValueError("there are no samples before sample() has been called")
-        x = self.result.to_numpy(flat=True)
-        value = np.asarray(self.result.extras[RECORDED]).reshape(-1)
+        x = np.array(self.result.to_numpy(flat=True))
+        value = np.array(self.result.extras[RECORDED]).reshape(-1)
         return McmcPtResult(trace_x=x[None], trace_neglogpost=value[None],
                             trace_neglogprior=np.full((1, len(x)), np.nan), betas=np.ones(1))

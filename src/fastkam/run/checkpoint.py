@@ -67,11 +67,14 @@ class Place(NamedTuple):
     warmup: str
 
 
-def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -> None:
+def write(
+    path: str | os.PathLike[str], run: RunState, *, whole: bool = False, aside: Path | None = None
+) -> None:
     """Write the file `path`, under another name first, so that an old file stays valid until then.
 
     For a run with a store the file has the last state and the lengths of the store's columns; with
-    `whole` also their rows, so that the file does not need the store.
+    `whole` also their rows, so that the file does not need the store. The old file is moved to
+    `aside` if that is given.
     """
     header = {name: plain(getattr(run, name)) for name in OWN}
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
@@ -99,7 +102,7 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
     parts |= {f"chain{k}.": state for k, state in enumerate(run.states)}
     for prefix, some in parts.items():
         arrays |= {prefix + name: value for name, value in some.items()}
-    with Shield(), replacing(path) as file:
+    with Shield(), replacing(path, aside) as file:
         write_members(file, arrays)
 
 
@@ -202,6 +205,22 @@ def read_parts(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         except Exception as error:  # an archive raises errors of many types
             raise ValueError(f"{path} is not a fastkam result, which Result.save or a checkpoint "
                              "writes") from error
+
+
+def draws_in(path: str | os.PathLike[str]) -> int | None:
+    """Number of draws of all chains in a file, or of its run in a store; 0 if there is no file.
+
+    None if the file has something else.
+    """
+    place = place_of(path)
+    if not place.exists() or not place.stat().st_size:
+        return 0
+    try:
+        with place.open("rb") as file:
+            counts = read_members(file, ("trace.counts", "trace.stored"))
+        return int(counts["trace.counts"].sum() + counts.get("trace.stored", np.zeros(1)).sum())
+    except Exception:  # an archive raises errors of many types
+        return None
 
 
 def is_delayed(sampler: Any) -> bool:

@@ -17,7 +17,7 @@ from fastkam.arguments import shown
 if TYPE_CHECKING:
     from pathlib import Path
 
-UNFINISHED = ".unfinished"
+UNFINISHED, BACKUP = ".unfinished", ".bak"
 MOST_NAME = 255 - len(".." + UNFINISHED) - 16  # bytes of a name that unfinished files keep
 
 
@@ -70,16 +70,19 @@ def place_of(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(
+    path: str | os.PathLike[str], aside: Path | None = None
+) -> Iterator[BinaryIO]:
     """A context with a new file, open for writing, that replaces `path` if the context succeeds.
 
-    Until then an old file of that name is unchanged. The new file has its permissions. A symbolic
-    link stays, and the file to which it leads is replaced.
+    Until then an old file of that name is unchanged; then it is moved to `aside`, if that is given.
+    The new file has its permissions. A symbolic link stays, and the file to which it leads is
+    replaced.
     """
     place = place_of(path)
-    old = place.stat() if place.exists() else None
-    if old is not None and not stat.S_ISREG(old.st_mode):
-        raise OSError(errno.EINVAL, "not a plain file", str(place))
+    old = plain_file(place)
+    if aside is not None:
+        plain_file(aside)
     temporary, file = unfinished(place)
     try:
         with file:
@@ -91,12 +94,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if aside is not None:
+                with suppress(FileNotFoundError):  # another run has moved it
+                    os.replace(place, aside)
             os.replace(temporary, place)
     except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
     sync_folder(place.parent)
+
+
+def plain_file(place: Path) -> os.stat_result | None:
+    """The status of a file, None if there is none; an error if it is not a plain file."""
+    found = place.stat() if place.exists() else None
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a plain file", str(place))
+    return found
+
+
+def backup_of(path: str | os.PathLike[str]) -> Path:
+    """The path to which an old file is moved, beside it."""
+    place = place_of(path)
+    return place.with_name(beginning(place) + BACKUP)
 
 
 def unfinished(place: Path) -> tuple[Path, BinaryIO]:

@@ -116,6 +116,15 @@ def mapped(array: Any, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
     return array.mapped(function) if isinstance(array, StoredArray) else function(array)
 
 
+def read_only(array: Any) -> Any:
+    """A view of an array that cannot be written to; an array in a store is returned as it is."""
+    if isinstance(array, StoredArray):  # its parts are copies
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def distance(draws: Any) -> int:
     """Step between the draws that are examined together: 1 for an array in memory."""
     if not isinstance(draws, StoredArray):

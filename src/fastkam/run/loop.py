@@ -103,7 +103,9 @@ class Run:
     def go(self, options):
         """Run until every chain has its draws, or a stop rule holds; return an Outcome."""
         self.shield, self.called = options.shield, options.begun
-        writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval, self.store)
+        options.earlier.begin(self.past.status == "new")
+        writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval, self.store,
+                                  options.earlier)
         if self.store is not None:  # before anything can be lost
             writer.begin(self.state("running"))
         threads = options.number_of_threads(self.target, self.past.sampler)

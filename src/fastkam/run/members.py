@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -39,8 +39,12 @@ def write_members(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
                     np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def read_members(file: IO[bytes]) -> dict[str, NDArray[Any]]:
-    """Every array in the file, {name: array}, in the byte order of this machine.
+def read_members(
+    file: IO[bytes], only: Collection[str] | None = None
+) -> dict[str, NDArray[Any]]:
+    """The arrays in the file, {name: array}, in the byte order of this machine.
+
+    By default these are all arrays; otherwise those with the names in `only`.
 
     fastkam writes arrays as they are, uncompressed: together they are not larger than the file,
     and neither is the memory that they take.
@@ -70,6 +74,8 @@ def read_members(file: IO[bytes]) -> dict[str, NDArray[Any]]:
             name = plain_name(member)
             if name in arrays:
                 raise BadField(name, "is in the file twice")
+            if only is not None and name not in only:
+                continue
             with archive.open(member) as content:
                 arrays[name] = read_array(
                     name, cast(zipfile.ZipExtFile, content), member.file_size)

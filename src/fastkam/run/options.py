@@ -17,6 +17,7 @@ from fastkam.run.interrupts import Shield
 from fastkam.run.rules import StopRule, as_stop
 from fastkam.run.trial import Trial, processors
 from fastkam.run.workers import as_workers
+from fastkam.run.writer import EarlierFile
 from fastkam.stores import Store
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class RunOptions:
         Whether a run without a number of draws continues until `stop` is met.
     desk : Desk or None
         Evaluates points (`fastkam.points.desk`), if the chains do not do it themselves.
+    earlier : EarlierFile
+        The file of another run at `checkpoint`, which a new run moves aside.
     """
 
     threads: int | None = None
@@ -58,6 +61,7 @@ class RunOptions:
     begun: float = field(default_factory=time.perf_counter, init=False)
     report: Reporter = field(init=False)
     trial: Trial = field(default_factory=Trial, init=False)
+    earlier: EarlierFile = field(default_factory=EarlierFile, init=False)
 
     def __post_init__(self) -> None:
         check_flag("diagnose", self.diagnose)

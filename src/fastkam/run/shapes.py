@@ -108,8 +108,24 @@ class Layout:
                 else [str(i) for i in range(n)]
                 for n, dim in zip_longest(shape, dims[: len(shape)])]
 
+    @property
+    def positions(self) -> list[str]:
+        """A name by position for each coordinate, in addition to its label.
+
+        It is the label itself where some value in coords looks like an integer, which a position
+        could be confused with.
+        """
+        return [label for name, shape in self.shapes.items()
+                for label in (self.labels_of(name, shape) if self.has_integers(name)
+                              else self.numbered_of(name))]
+
+    def has_integers(self, name: str) -> bool:
+        """Whether some value in the coords of a parameter looks like an integer."""
+        return any(tick(value).strip().lstrip("+-").isdecimal() for dim in self.dims.get(name, [])
+                   for value in self.coords.get(dim, ()))
+
     def places(self, name: str) -> list[int]:
-        """The indices of the coordinates of that name: a parameter's, or one by either label.
+        """The indices of the coordinates of that name: a parameter's, or one by label or position.
 
         Empty if there are none; a parameter's own name has priority.
         """
@@ -120,7 +136,7 @@ class Layout:
                 return list(range(start, start + size))
             start += size
         close = name.replace(", ", ",")  # "M[0,1]" is "M[0, 1]"
-        for labels in (self.labels, self.numbered):
+        for labels in (self.labels, self.positions):
             for i, label in enumerate(labels):
                 if label.replace(", ", ",") == close:
                     return [i]

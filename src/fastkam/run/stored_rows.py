@@ -28,6 +28,7 @@ class StoredRows(AnyTrace):
     """
 
     store: Store
+    identity: str
     section: str
     window: Trace
     records: Records
@@ -50,7 +51,10 @@ class StoredRows(AnyTrace):
                            array.shape[2:], array.dtype)
 
     def read(self, name: str, k: int, rows: Rows) -> NDArray[Any]:
-        """Rows of chain k; zeros for rows that it does not have."""
+        """Rows of chain k; zeros for rows that it does not have.
+
+        ValueError if the store belongs to another run now.
+        """
         array = self.records.block if name == RECORDS else getattr(self.window, name)
         if not prod(array.shape[2:]):
             return np.empty((number(rows), *array.shape[2:]), array.dtype)
@@ -58,7 +62,10 @@ class StoredRows(AnyTrace):
         some = rows if isinstance(rows, slice) else rows[rows < count]
         if isinstance(rows, slice):
             some = slice(rows.start, max(rows.start, min(rows.stop, count)), rows.step)
-        found = read_column(self.store, self.section, name, k, some, int(self.base[k]), array[k])
+        base = int(self.base[k])
+        if base:
+            self.store.check_identity(self.identity)
+        found = read_column(self.store, self.section, name, k, some, base, array[k])
         if len(found) == number(rows):
             return found.astype(array.dtype, copy=False)
         whole = np.zeros((number(rows), *found.shape[1:]), array.dtype)

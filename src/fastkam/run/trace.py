@@ -12,6 +12,7 @@ from fastkam._core.density.extras import width
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form, check_names, check_range
 from fastkam._core.numerics.elementary import exp
+from fastkam.run.lazy import read_only
 from fastkam.run.records import Fields, Records
 
 # dtypes of the statistics that are not floating-point numbers
@@ -96,12 +97,15 @@ class Trace(AnyTrace):
 
     @property
     def draws(self) -> NDArray[np.float64]:
-        """The states, (chains, draws, d)."""
-        return self.x[:, : self.rows]
+        """The states, (chains, draws, d), read-only."""
+        return read_only(self.x[:, : self.rows])
 
     @property
     def stats(self) -> dict[str, NDArray[Any]]:
-        """Statistics of each state, {name: (chains, draws)}; {} if they were not recorded."""
+        """Statistics of each state, {name: (chains, draws)}, read-only.
+
+        {} if they were not recorded.
+        """
         if self.stat_names is None:
             return {}
         rows = self.rows
@@ -113,12 +117,12 @@ class Trace(AnyTrace):
         for i, name in enumerate(self.stat_names):
             column = self.extra[:, :rows, i]
             named[name] = column.astype(TYPES[name]) if name in TYPES else column
-        return named
+        return {name: read_only(values) for name, values in named.items()}
 
     @property
     def extras(self) -> dict[str, NDArray[Any]]:
-        """Extras and derived quantities of each draw, {name: (chains, draws, ...)}."""
-        return self.records.read(self.rows)
+        """Extras and derived quantities of each draw, {name: (chains, draws, ...)}, read-only."""
+        return {name: read_only(values) for name, values in self.records.read(self.rows).items()}
 
     # ---- during the run ----
 

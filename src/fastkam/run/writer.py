@@ -11,11 +11,65 @@ from typing import Any
 
 from fastkam.errors import SamplingWarning, warn
 from fastkam.run import checkpoint
-from fastkam.run.files import clear
+from fastkam.run.files import backup_of, clear
 from fastkam.run.state import RunState
 from fastkam.run.stored import DRAWS, OF_DRAWS, OF_WARMUP, UNDECIDED, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.stores import Store
+
+
+class EarlierFile:
+    """The file of an earlier run at the path of a checkpoint, which a new run moves aside.
+
+    All parts of a call that write to the path share this object.
+
+    Attributes
+    ----------
+    possible : bool or None
+        Whether the run is new and has not been written yet; None before its first part.
+    message : str
+        The text of a warning that has not been given yet, or "".
+    """
+
+    def __init__(self) -> None:
+        self.possible: bool | None = None
+        self.message = ""
+
+    def begin(self, new: bool) -> None:
+        """Note, at the first part of a call, whether it begins a `new` run."""
+        if self.possible is None:
+            self.possible = new
+
+    def replace(self, path: str | os.PathLike[str], run: RunState) -> None:
+        """Write the file of `run`; before the first time, move aside one with other draws.
+
+        It is replaced if the file of an even earlier run, which was moved aside, has more draws.
+        """
+        draws = checkpoint.draws_in(path) if self.possible else 0
+        aside = backup_of(path)
+        if draws == 0:
+            checkpoint.write(path, run)
+        elif draws is not None and (checkpoint.draws_in(aside) or 0) > draws:
+            checkpoint.write(path, run)
+            self.message = (f"checkpoint={str(path)!r} had {draws} draws of another run, which are "
+                            f"replaced: {str(aside)!r} has more, of an earlier one")
+        else:
+            checkpoint.write(path, run, aside=aside)
+            self.message = moved(str(path), str(aside), draws)
+        self.possible = False
+
+    def take_message(self) -> str:
+        """Return the text of the warning, once."""
+        message, self.message = self.message, ""
+        return message
+
+
+def moved(path: str, aside: str, draws: int | None) -> str:
+    """The text of a warning about a file that was moved aside, and how its run is continued."""
+    if draws is None:
+        return f"checkpoint={path!r} had something else: that file is now {aside!r}"
+    return (f"checkpoint={path!r} had {draws} draws of another run: that file is now {aside!r}, "
+            f"and fk.resume({aside!r}, target=...) continues its run")
 
 
 class CheckpointWriter:
@@ -31,8 +85,9 @@ class CheckpointWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, interval: float = 0.0,
-                 store: Store | None = None) -> None:
+                 store: Store | None = None, earlier: EarlierFile | None = None) -> None:
         self.path, self.interval, self.store = path, interval, store
+        self.earlier = EarlierFile() if earlier is None else earlier
         self.last = time.monotonic()
         self.error: Exception | None = None
         self.revision: int | None = None  # number of the last state in the store
@@ -58,6 +113,8 @@ class CheckpointWriter:
         self.write(state())
         if self.error and not known:
             warn(SamplingWarning(f"the run goes on{self.problem}"))
+        if message := self.earlier.take_message():
+            warn(SamplingWarning(message))
         self.last = time.monotonic()
 
     def write(self, run: RunState) -> None:
@@ -68,7 +125,7 @@ class CheckpointWriter:
                 self.write_store(self.store, run)
             if self.path is not None:
                 self.failed = f"checkpoint={str(self.path)!r}"
-                checkpoint.write(self.path, run)
+                self.earlier.replace(self.path, run)
             self.error = None
         except Exception as error:  # whatever it is, the draws and the density's own error are kept
             self.error = error

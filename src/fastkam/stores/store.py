@@ -69,6 +69,7 @@ class Store(ABC):
         self.lock: int | None = None
         self.blocked = False
         self.dirty: set[Path] = set()  # files that may not be on the disk yet
+        self.known: tuple[tuple[int, int], str] | None = None  # see `check_identity`
 
     # ---- what a kind of store implements ----
 
@@ -197,6 +198,23 @@ class Store(ABC):
                              "writes")
         return str(about["id"])
 
+    def check_identity(self, identity: str) -> None:
+        """Refuse to read the rows of a run if its store has been replaced by that of another run.
+
+        The file with the identity is read again only if it has changed. If it is missing, the files
+        with the rows will be, too.
+        """
+        try:
+            about = os.stat(self.path / self.MARK)
+        except FileNotFoundError:
+            return
+        version = about.st_ino, about.st_ctime_ns
+        if self.known is None or self.known[0] != version:
+            self.known = version, self.identity()
+        if self.known[1] != identity:
+            raise ValueError(f"the draws of this run are not in {str(self.path)!r} any more: that "
+                             "store belongs to another run now")
+
     @contextmanager
     def writing(self) -> Iterator[Self]:
         """A context in which this process alone writes; BlockingIOError if another one does."""
@@ -236,7 +254,7 @@ class Store(ABC):
             os.close(lock)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"lock": None}
+        return self.__dict__ | {"lock": None, "known": None}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
