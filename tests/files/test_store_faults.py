@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -365,3 +366,21 @@ def test_the_cost_of_a_checkpoint_does_not_grow(place):
         result = SAMPLE(normal, np.ones(2), draws=draws, tune=5, chains=1, store=place)
         sizes.append(result.trace.store.state_path.stat().st_size)
     assert sizes[1] < sizes[0] + 100
+
+
+def test_draws_that_a_later_run_has_thinned_are_refused(tmp_path):
+    """The run that continues without `draws` uses two sections of the store in turn."""
+    def slow(x):
+        return -0.5 * float(x[0] ** 2 / 1e4 + (x[1] + 0.03 * x[0] ** 2) ** 2)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = fk.sample(slow, np.zeros(2), sampler="rwm", search=False, store=tmp_path / "run",
+                          budget=9000, seed=1, progress=False)
+        last = first.resume().resume()
+    assert last.trace.section == first.trace.section
+    assert np.isfinite(np.asarray(last.draws)).all()
+    with pytest.raises(ValueError, match="the run that has continued from it has thinned them"):
+        np.asarray(first.draws)
+    with pytest.raises(ValueError, match="thinned them"):
+        first.summary()

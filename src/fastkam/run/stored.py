@@ -47,6 +47,8 @@ class StoredTrace(StoredRows):
         Identity of the run's store, since another store may have replaced it.
     section : str
         Section of the store.
+    removals : int
+        How often that section had been removed when this trace was made.
     base, counts : ndarray of int64, shape (chains,)
     window : Trace
         Its row 0 is the row ``base[k]``.
@@ -61,7 +63,7 @@ class StoredTrace(StoredRows):
     def __init__(self, store: Store, section: str, chains: int, d: int,
                  stat_names: Sequence[str] | None = ()) -> None:
         self.store, self.section, self.d = store, section, d
-        self.identity = store.identity()
+        self.identity, self.removals = store.identity(), store.removals.get(section, 0)
         self.stat_names = None if stat_names is None else tuple(stat_names)
         self.base, self.counts = np.zeros(chains, np.int64), np.zeros(chains, np.int64)
         self.window = Trace(chains, 0, d, self.stat_names)
@@ -288,7 +290,7 @@ class StoredTrace(StoredRows):
         """
         chains = list(range(len(self.counts)))
         section = THINNED if self.section == DRAWS else DRAWS
-        self.store.remove(section)
+        self.store.clear(section)
         new = StoredTrace(self.store, section, len(chains), self.d, self.stat_names)
         new.revision = self.revision
         new = new.grown(len(rows))
@@ -306,7 +308,7 @@ class StoredTrace(StoredRows):
         """
         sections = OF_DRAWS if self.section in OF_DRAWS else OF_WARMUP
         section = next(one for one in sections if one != self.section)
-        self.store.remove(section)
+        self.store.clear(section)
         new = StoredTrace(self.store, section, len(self.counts), self.d, self.stat_names)
         new.revision = self.revision
         return new

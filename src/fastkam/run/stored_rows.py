@@ -29,6 +29,7 @@ class StoredRows(AnyTrace):
 
     store: Store
     identity: str
+    removals: int
     section: str
     window: Trace
     records: Records
@@ -53,7 +54,7 @@ class StoredRows(AnyTrace):
     def read(self, name: str, k: int, rows: Rows) -> NDArray[Any]:
         """Rows of chain k; zeros for rows that it does not have.
 
-        ValueError if the store belongs to another run now.
+        ValueError if other ones have replaced them.
         """
         array = self.records.block if name == RECORDS else getattr(self.window, name)
         if not prod(array.shape[2:]):
@@ -64,13 +65,21 @@ class StoredRows(AnyTrace):
             some = slice(rows.start, max(rows.start, min(rows.stop, count)), rows.step)
         base = int(self.base[k])
         if base:
-            self.store.check_identity(self.identity)
+            self.check_place()
         found = read_column(self.store, self.section, name, k, some, base, array[k])
         if len(found) == number(rows):
             return found.astype(array.dtype, copy=False)
         whole = np.zeros((number(rows), *found.shape[1:]), array.dtype)
         whole[: len(found)] = found
         return whole
+
+    def check_place(self) -> None:
+        """Refuse to read rows that other ones have replaced."""
+        self.store.check_identity(self.identity)
+        if self.store.removals.get(self.section, 0) != self.removals:
+            raise ValueError(f"the draws of this result are not in {str(self.store.path)!r} any "
+                             "more: the run that has continued from it has thinned them, or made "
+                             "others after a longer warm-up; use its result")
 
     def __getattr__(self, name: str) -> StoredArray:
         if name in COLUMNS:

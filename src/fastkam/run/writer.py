@@ -140,7 +140,7 @@ class CheckpointWriter:
         checkpoint.write(store.state_path, run)
         if not self.tidy:  # the sections before thinning, or before a longer warm-up
             for section in {*OF_DRAWS, *OF_WARMUP} - {run.trace.section, run.warmup.section}:
-                store.remove(section)
+                store.clear(section)
             self.tidy = True
 
     @property

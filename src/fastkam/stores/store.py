@@ -70,6 +70,7 @@ class Store(ABC):
         self.blocked = False
         self.dirty: set[Path] = set()  # files that may not be on the disk yet
         self.known: tuple[tuple[int, int], str] | None = None  # see `check_identity`
+        self.removals: dict[str, int] = {}  # how often each section has been removed
 
     # ---- what a kind of store implements ----
 
@@ -123,6 +124,11 @@ class Store(ABC):
         """Bring the files into the form that other programs expect, at the end of a run."""
 
     # ---- what they have in common ----
+
+    def clear(self, section: str) -> None:
+        """Remove a section; traces of its rows so far are refused from then on."""
+        self.remove(section)
+        self.removals[section] = self.removals.get(section, 0) + 1
 
     def put(self, path: Path, data: Any, place: int) -> None:
         """Write bytes into a file; FileNotFoundError if it was deleted."""
