@@ -222,3 +222,9 @@ def test_a_parameter_without_elements_has_draws():
     assert [3] not in result
     with pytest.raises(ValueError, match="an extra that has elements"):
         result.summary("none")
+
+
+def test_extras_cannot_be_added_to_a_run():
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(2))
+    with pytest.raises(TypeError, match="'radius' cannot be added.*derived="):
+        result.extras["radius"] = np.zeros(3)
