@@ -24,8 +24,8 @@ class Extras(dict[str, Any]):
     """Extras by name, to which none can be added."""
 
     def __setitem__(self, name: str, value: Any) -> None:
-        raise TypeError(f"the extra {shown(name)} cannot be added to those of a run: return it in a "
-                        "dict beside the log density, or give derived=")
+        raise TypeError(f"the extra {shown(name)} cannot be added to those of a run: return it in "
+                        "a dict beside the log density, or give derived=")
 
     def __missing__(self, name: object) -> Any:
         there = f"there are {list(self)}" if self else (

@@ -226,5 +226,5 @@ def test_a_parameter_without_elements_has_draws():
 
 def test_extras_cannot_be_added_to_a_run():
     result = sample(lambda x: -0.5 * x @ x, np.zeros(2))
-    with pytest.raises(TypeError, match="'radius' cannot be added.*derived="):
+    with pytest.raises(TypeError, match=r"'radius' cannot be added.*derived="):
         result.extras["radius"] = np.zeros(3)
