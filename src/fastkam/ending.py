@@ -52,6 +52,8 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
     if failure is not None:
         if not isinstance(failure, Exception):  # SystemExit: there is a checkpoint, if any
+            if moved:
+                warn(SamplingWarning(moved, result=result))
             raise failure
         lost = isinstance(failure, TaskLost)
         what = str(failure) if lost else told(failure)

@@ -23,9 +23,16 @@ MOST_NAMES = 20  # in a message
 class Extras(dict[str, Any]):
     """Extras by name, to which none can be added."""
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __reduce__(self) -> Any:
+        return Extras, (dict(self),)
+
+    def refuse(self, *added: Any, **named: Any) -> Any:
+        """Refuse to add extras."""
+        name = next(iter([*added, *named]), "")
         raise TypeError(f"the extra {shown(name)} cannot be added to those of a run: return it in "
                         "a dict beside the log density, or give derived=")
+
+    __setitem__ = update = setdefault = __ior__ = refuse
 
     def __missing__(self, name: object) -> Any:
         there = f"there are {list(self)}" if self else (

@@ -6,7 +6,6 @@ import copy
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastkam.arguments import (
@@ -32,6 +31,7 @@ from fastkam.run.same_target import (
     check_density_of,
     check_draws_of,
     check_noise_of,
+    check_unchanged,
     target_in,
     with_values_of,
 )
@@ -260,11 +260,13 @@ def resume(
         As in `sample`, for a run without a store: its draws so far are first copied into the new
         store. A run with a store continues in it, and copies nothing.
     check_target : bool
-        Whether to check `target` by an evaluation at the point of each chain, or that of the result
-        by one at the point of the first: it must return the log density that the run has recorded
-        there, with a relative error of at most 1e-8 (absolute, for values below 1). An estimate is
-        evaluated with the noise of the run. With False a different density is accepted: the chains
-        continue from their points with its values, and a warning says how much these differ.
+        Whether to check `target` by an evaluation at the point of each chain: it must return the
+        log density that the run has recorded there, with a relative error of at most 1e-8
+        (absolute, for values below 1). Without `target` the density of the result is evaluated at
+        the point of the first chain alone, and a relative error of 1e-4 is allowed, since its data
+        may have changed. An estimate is evaluated with the noise of the run. With False a
+        different density is accepted: the chains continue from their points with its values, and a
+        warning says how much these differ.
 
     Returns
     -------
@@ -340,12 +342,12 @@ def go_on_with(
             if given:
                 check_density_of(state, target)
                 check_draws_of(state, target)
-            else:  # its data may have changed since the run
-                check_density_of(replace(state, states=state.states[:1]), target)
+            else:
+                check_unchanged(state, target)
         except ValueError as error:
             file = "" if path is None else f"{path}: "
-            raise ValueError(f"{file}{error}; check_target=False goes on with the values of the "
-                             "new one") from None
+            raise ValueError(f"{file}{error}; check_target=False goes on with its values now"
+                             ) from None
     else:
         state, more = with_values_of(state, target)
         if more.any():

@@ -109,8 +109,8 @@ def sample(
         nothing that further steps may correct (see `fastkam.stop.Done`), or the next doubling would
         exceed `budget`. With "auto" some more evaluations then look for modes that no chain has
         visited (see `Result.verdict`). The result warns if its draws do not suffice. With `stop`
-        and without `draws`, all draws are kept until the rule is met; every second one as often as
-        they fill 256 MB of memory, unless `store` is given.
+        and without `draws`, all draws are kept until the rule is met; without `store`, every second
+        one is kept as often as they would fill more than 256 MB of memory.
     tune : int, optional
         Number of warm-up steps. By default 1000, of "nuts" and "hmc" 400, with "auto" as many as
         the chosen sampler needs. Without `tune`, `draws` and `stop` a named sampler warms up for
@@ -292,7 +292,7 @@ def sample(
     check_order(target, x0)
     named = None
     if isinstance(x0, Result) and prior is None and not any(common.values()):
-        named = names_of(target, x0.state.layout, bounds)
+        named = names_of(target, x0.state.layout, bounds, args or (), kwargs or {})
         common = named or common
     labels, x0 = labels_of(x0), start_by_name(drawn_starts(x0, chains, seed))
     problem = as_problem(

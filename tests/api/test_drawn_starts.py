@@ -198,5 +198,10 @@ def test_an_earlier_run_of_a_function_of_names():
     again = fk.sample(f, first, bounds={"a": (0, None)}, **options)
     assert again.shapes == first.shapes == {"a": (), "b": (2,)}
     assert again["a"].min() > 0
+    def g(a, b, data):
+        return f(a, b - data)
+
+    by_data = fk.sample(g, {"a": 0.0, "b": np.zeros(2)}, kwargs={"data": 1.0}, **options)
+    assert fk.sample(g, by_data, kwargs={"data": 1.0}, **options).shapes == first.shapes
     by_array = fk.sample(lambda x: f(x[0], x[1:]), first, **options)
     assert list(by_array.shapes) == ["x"]

@@ -264,6 +264,7 @@ def test_a_numba_function_is_compiled_once(monkeypatch):
     data, compiled = [np.zeros(3)], []
     wrap = wrapping.wrap_logp
     monkeypatch.setattr(wrapping, "wrap_logp", lambda *args: compiled.append(1) or wrap(*args))
+    monkeypatch.setattr(wrapping, "KEPT", {})
 
     def density(shift):
         held = data[0]
@@ -283,3 +284,39 @@ def test_a_numba_function_is_compiled_once(monkeypatch):
     data[0] = np.full(3, 5.0)
     assert fk.sample(density(0.0), [0.0], **options).draws.mean() > 3
     assert len(compiled) == 3
+
+
+def test_a_numba_function_with_large_data_is_not_kept(monkeypatch):
+    """Its code reads the array where it is, so that code for equal numbers may be another one."""
+    numba = pytest.importorskip("numba")
+    from fastkam.density import numba as wrapping
+
+    monkeypatch.setattr(wrapping, "KEPT", {})
+
+    def density(data):
+        @numba.njit
+        def f(x):
+            return -0.5 * (data[0] - x[0]) ** 2
+
+        return f
+
+    data = np.zeros(200_000)
+    equal = data.copy()
+    fk.Target.from_numba(density(data), 1)
+    data += 10
+    assert fk.Target.from_numba(density(equal), 1).logp([0.0]) == 0
+    assert not wrapping.KEPT
+
+
+def test_numba_functions_of_one_factory_in_a_package_are_different(tmp_path, monkeypatch):
+    numba = pytest.importorskip("numba")
+    assert numba is not None
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "package_of_a_user.py").write_text(
+        "import numba\n\ndef make(mu):\n    @numba.njit\n    def f(x):\n"
+        "        return -0.5 * (x[0] - mu) ** 2\n    return f\n")
+    monkeypatch.syspath_prepend(folder)
+    from package_of_a_user import make
+
+    assert [fk.Target.from_numba(make(mu), 1).logp([0.0]) for mu in (0.0, 2.0)] == [0.0, -2.0]

@@ -228,3 +228,12 @@ def test_extras_cannot_be_added_to_a_run():
     result = sample(lambda x: -0.5 * x @ x, np.zeros(2))
     with pytest.raises(TypeError, match=r"'radius' cannot be added.*derived="):
         result.extras["radius"] = np.zeros(3)
+    with pytest.raises(TypeError, match="'radius' cannot be added"):
+        result.extras.update(radius=np.zeros(3))
+
+
+def test_extras_travel():
+    result = sample(lambda x: (-0.5 * x @ x, {"y": x[0]}), np.zeros(2))
+    for extras in (copy.copy(result.extras), copy.deepcopy(result.extras),
+                   pickle.loads(pickle.dumps(result.extras))):
+        np.testing.assert_array_equal(extras["y"], result.extras["y"])

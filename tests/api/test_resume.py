@@ -438,7 +438,7 @@ def test_a_function_whose_data_have_changed_is_not_continued():
     first.resume(draws=10)
     assert len(calls) == before + 10 * 4 + 1
     data += 5.0
-    with pytest.raises(ValueError, match=r"target must be the density of the run.*check_target"):
+    with pytest.raises(ValueError, match=r"density of the result must be that.*check_target"):
         first.resume(draws=10)
     with pytest.warns(fk.SamplingWarning, match="target is another density than that of the draws"):
         assert first.resume(draws=10, check_target=False).draws.shape[1] == 60

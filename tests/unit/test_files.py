@@ -230,7 +230,7 @@ def earlier(tmp_path):
 def test_the_checkpoint_of_an_earlier_run_is_moved_aside(earlier):
     first, backup = fk.load(earlier), earlier.with_name("run.fk.bak")
     earlier.chmod(0o640)
-    backup.write_bytes(b"older")
+    fk.sample(normal, [0.0], seed=2, checkpoint=backup, **SHORT | {"draws": 20})  # an older one
     with pytest.warns(fk.SamplingWarning) as seen:
         second = fk.sample(normal, [0.0], seed=1, checkpoint=earlier, checkpoint_interval=0.0,
                            **SHORT | {"draws": 300})
@@ -244,6 +244,16 @@ def test_the_checkpoint_of_an_earlier_run_is_moved_aside(earlier):
     assert earlier.stat().st_mode & 0o7777 == backup.stat().st_mode & 0o7777 == 0o640
     longer = fk.resume(backup, 20, target=normal, checkpoint=backup, diagnose=False)
     assert longer.draws.shape == (4, 70, 1)
+
+
+def test_a_backup_of_something_else_is_kept(earlier):
+    backup = earlier.with_name("run.fk.bak")
+    backup.write_bytes(b"a file of the user")
+    earlier.with_name("run.fk.bak2").mkdir()
+    with pytest.warns(fk.SamplingWarning, match=r"that file is now .*run\.fk\.bak3"):
+        fk.sample(normal, [0.0], seed=1, checkpoint=earlier, **SHORT)
+    assert backup.read_bytes() == b"a file of the user"
+    assert fk.load(earlier.with_name("run.fk.bak3")).draws.shape == (4, 50, 1)
 
 
 def test_the_longest_of_earlier_runs_is_kept(earlier):
@@ -317,11 +327,10 @@ def test_the_backup_of_a_link_is_beside_the_file(earlier, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["link", "run.fk", "run.fk.bak"]
 
 
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_a_checkpoint_that_cannot_be_moved_aside_is_kept(earlier, make):
+def test_a_checkpoint_that_cannot_be_moved_aside_is_kept(earlier):
     """There is the error of a checkpoint that cannot be written, with the draws."""
     old = earlier.read_bytes()
-    make(earlier.with_name("run.fk.bak"))
+    os.mkfifo(earlier.with_name("run.fk.bak"))
     with pytest.raises(fk.SamplingError, match=r"complete, but checkpoint=.* cannot be written"):
         fk.sample(normal, [0.0], seed=1, checkpoint=earlier, **SHORT)
     assert earlier.read_bytes() == old

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastkam._core.density.foreign import AddressTarget
 from fastkam.arguments import shown
-from fastkam.points.digest import digest_of_object
+from fastkam.points.digest import Digest
 
 try:
     import numba
@@ -18,7 +18,7 @@ except ImportError as error:
 
 RAISED, WRONG_SIZE = -100, -101
 KEPT = {}  # compiled functions by the digests of what they were compiled from
-MOST_KEPT = 32
+MOST_KEPT, MOST_BYTES = 32, 100_000  # numba makes arrays up to 1 MB constants
 POINTER = types.CPointer(types.float64)
 LOGP = types.intc(types.uintp, POINTER, POINTER, types.voidptr)
 NOISY = types.intc(types.uintp, POINTER, types.uintp, POINTER, POINTER, types.voidptr)
@@ -159,9 +159,10 @@ def wrapped(f, args):
     """The C functions of `f` with these arguments: (log density, log density and gradient or None).
 
     numba never frees compiled code. Therefore those of the last functions are kept, under a digest
-    of the function and of the globals and the closure that it refers to: these become constants.
+    of the function and of the globals and the closure that it refers to, which are constants of the
+    code. They are not kept if these are large arrays, which the code reads where they are.
     """
-    digest = digest_of_object((f.py_func, f.targetoptions, args))
+    digest = digest_of_constants((f.py_func, f.targetoptions, args))
     found = KEPT.pop(digest, None)
     if found is None:
         inner = with_ieee_division(f)
@@ -172,6 +173,16 @@ def wrapped(f, args):
         for oldest in list(KEPT)[:-MOST_KEPT]:
             KEPT.pop(oldest, None)  # another thread may have done it
     return found
+
+
+def digest_of_constants(value):
+    """The digest of a function and its data; "" if there is none, or if the data are large."""
+    digest = Digest()
+    try:
+        digest.add(value)
+    except Exception:
+        return ""
+    return digest.whole.hexdigest() if digest.size <= MOST_BYTES else ""
 
 
 def with_ieee_division(f):

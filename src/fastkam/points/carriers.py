@@ -197,10 +197,9 @@ class OverExecutor:
         self.bounced = False
         if self.sending is not None:
             self.sending.arrived = True
-        if isinstance(replies, OfAnother):
-            other = other_in_workers(self.target, (
-                (x, reply.value) for (_, x), reply in zip(points, replies, strict=True)))
-            self.other = self.other or other
+            if isinstance(replies, OfAnother) and self.sending.to_compare():
+                self.other = other_in_workers(self.target, (
+                    (x, reply.value) for (_, x), reply in zip(points, replies, strict=True)))
         if self.other is not None:
             return [(key, Reply(error=self.other)) for key, _ in points]
         self.note(replies)

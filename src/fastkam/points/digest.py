@@ -39,22 +39,14 @@ def digest_of(target: Target) -> str:
     while hasattr(target, "inner"):  # below a prior, which is sent whole
         target = target.inner
     function = getattr(target, "function", None)
-    if callable(function):
-        return digest_of_object(function)
     try:
-        return hashlib.sha256(portable_target(target)).hexdigest()
-    except Exception:
-        return ""
-
-
-def digest_of_object(value: Any) -> str:
-    """A digest of an object and of all that it refers to; "" if there is no reliable one."""
-    digest = Digest()
-    try:
-        digest.add(value)
+        if not callable(function):
+            return hashlib.sha256(portable_target(target)).hexdigest()
+        digest = Digest()
+        digest.add(function)
+        return digest.whole.hexdigest()
     except Exception:  # also of the user's classes: the caller then compares a call
         return ""
-    return digest.whole.hexdigest()
 
 
 class Digest:
@@ -64,6 +56,7 @@ class Digest:
         self.whole = hashlib.sha256()
         # by address; the objects are kept, so that no address is used twice
         self.seen: dict[int, tuple[int, Any]] = {}
+        self.size = 0.0  # bytes of arrays; infinite if some are not contiguous
 
     def put(self, *parts: Any) -> None:
         """Add texts and bytes."""
@@ -109,7 +102,8 @@ class Digest:
             self.add(value.__wrapped__)
         elif isinstance(value, functools.partial):
             self.add_all([value.func, value.args, value.keywords])
-        elif is_installed(getattr(value, "__module__", None)) and named_as(value):
+        elif is_installed(getattr(value, "__module__", None)) and named_as(value) and (
+                "<locals>" not in value.__qualname__):
             self.put(value.__module__, value.__qualname__, version_of(value.__module__))
         elif isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType, np.ufunc)):
             self.put(repr(value.__name__))
@@ -128,6 +122,8 @@ class Digest:
     def array(self, value: Any) -> None:
         """Add the elements of an array."""
         self.put(value.dtype, value.shape)
+        contiguous = value.flags.c_contiguous or value.flags.f_contiguous
+        self.size += value.nbytes if contiguous else np.inf
         if is_masked(value):
             self.add_all([value.filled(), value.mask])
         elif value.dtype.hasobject:

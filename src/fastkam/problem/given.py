@@ -31,7 +31,9 @@ def start_by_name(x0: Any) -> Any:
     return x0.to_dict()
 
 
-def names_of(target: Any, layout: Layout, bounds: Any) -> dict[str, Any] | None:
+def names_of(
+    target: Any, layout: Layout, bounds: Any, args: Any, kwargs: Any
+) -> dict[str, Any] | None:
     """The arguments that describe these parameters, if the target is a function of their names.
 
     None if bounds by name describe them, perhaps in another order.
@@ -41,7 +43,7 @@ def names_of(target: Any, layout: Layout, bounds: Any) -> dict[str, Any] | None:
     if isinstance(bounds, Mapping) and bounds.keys() >= layout.shapes.keys():
         return None
     try:
-        if not takes_names(target, layout.shapes, (), {}):
+        if not takes_names(target, layout.shapes, args, kwargs):
             return None
     except TypeError:  # the function takes other arguments, too: they are checked later
         return None

@@ -34,7 +34,7 @@ ENOUGH = 100  # effective draws of all chains that suffice to choose `thin`
 WORTH = 0.25  # effective draws per draw that is kept
 MOST_THINNED = 50
 MOST_DRAWS = 10**6  # used to choose `thin`
-MOST_BYTES = 2**28  # of draws in memory, above which their number is not doubled
+MOST_BYTES = 2**28  # of memory that draws may fill when their number is doubled
 
 
 def carry_out_to_its_end(
@@ -47,7 +47,7 @@ def carry_out_to_its_end(
     make as many steps again, and every second draw is kept, as long as the run stays within its
     budget. If the adaptation had not settled, and the number of warm-up steps was not given, a
     longer warm-up comes first. If a rule is to end the run, all draws are kept until it is met, or
-    until they fill MOST_BYTES of memory, after which every second draw is kept. At the end some
+    until they would fill MOST_BYTES of memory: then every second draw is kept. At the end some
     evaluations look for a mode that no chain has visited. A run whose number of draws was given
     (``state.budget`` is 0) makes these and no more.
     """
@@ -84,7 +84,7 @@ def carry_out_to_its_end(
                 outcome = replace(outcome, found=None)
             return outcome
         state = replace(outcome.state, requested=rows)
-        if options.until_stop and size_of(state.trace) <= MOST_BYTES:
+        if options.until_stop and LONGER * size_of(state.trace) <= MOST_BYTES:
             rows *= LONGER
         else:
             state = thinned(state, LONGER * state.thin)
@@ -95,7 +95,7 @@ def size_of(trace: AnyTrace) -> int:
     """Return the bytes of memory that the draws of a run fill; 0 if they are in a store."""
     if not isinstance(trace, Trace):
         return 0
-    return sum(getattr(trace, name).nbytes for name in COLUMNS)
+    return sum(getattr(trace, name).nbytes for name in COLUMNS) + trace.records.block.nbytes
 
 
 def check_budget(budget: Any, draws: Any, thin: Any) -> None:

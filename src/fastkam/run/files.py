@@ -113,10 +113,10 @@ def plain_file(place: Path) -> os.stat_result | None:
     return found
 
 
-def backup_of(path: str | os.PathLike[str]) -> Path:
-    """The path to which an old file is moved, beside it."""
+def backup_of(path: str | os.PathLike[str], number: int = 1) -> Path:
+    """The path to which an old file is moved, beside it; with a number if that is not 1."""
     place = place_of(path)
-    return place.with_name(beginning(place) + BACKUP)
+    return place.with_name(beginning(place) + BACKUP + (str(number) if number > 1 else ""))
 
 
 def unfinished(place: Path) -> tuple[Path, BinaryIO]:

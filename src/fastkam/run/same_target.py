@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastkam.run.state import RunState
 
 TARGET_TOLERANCE = 1e-8  # for log densities at points of a run, relative and absolute
+OWN_TOLERANCE = 1e-4  # for those of the function of the run, perhaps in single precision
 MOST_DRAWS, MOST_COORDINATES = 20_000, 4  # of which outermost draws are compared
 
 
@@ -85,6 +86,26 @@ def check_density_of(state: RunState, target: Target) -> None:
             return
         if differs(found, kept):
             raise other_density(state, f"the point of chain {k}", found, kept, x)
+
+
+def check_unchanged(state: RunState, target: Target) -> None:
+    """Refuse the density that a result holds if it has changed at the point of the first chain.
+
+    Values may differ by more than rounding: one point alone may be computed otherwise than many.
+    """
+    chain = state.states[0]
+    x, kept = chain["x"] * state.scales, float(chain["logp_x"])
+    if not np.isfinite(kept):  # not begun
+        return
+    try:
+        found = density_at(target, x, chain["u"][0] if target.is_estimate else None)
+    except Exception:  # if it recurs, the run reports it with the draws so far
+        return
+    if not abs(found - kept) <= OWN_TOLERANCE * max(1.0, abs(kept)):
+        raise ValueError(
+            "the density of the result must be that of the run, and has changed since, or is "
+            f"random: at the point of chain 0 it returns {found!r}, and the run found {kept!r} "
+            f"there (x = {np.array2string(x, threshold=8)})")
 
 
 def check_draws_of(state: RunState, target: Target) -> None:

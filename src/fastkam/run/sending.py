@@ -51,6 +51,8 @@ class Sending:
         Number of tasks that included the target.
     arrived : bool
         Whether any of these has returned.
+    compared : bool
+        Whether a value of a worker with another function has been compared.
     """
 
     def __init__(
@@ -61,6 +63,12 @@ class Sending:
         self.digest = hashlib.sha256(self.payload).hexdigest()
         self.shared: Any = None
         self.carried, self.arrived = 0, False
+        self.compared = False
+
+    def to_compare(self) -> bool:
+        """Whether no value of a worker with another function has been compared; then one is."""
+        first, self.compared = not self.compared, True
+        return first
 
     def for_task(self, *, again: bool) -> Any:
         """Return the payload of the next task: the target (always with `again`), or None."""

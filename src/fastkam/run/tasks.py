@@ -104,7 +104,7 @@ class RemoteTasks:
             return None
         self.sending.arrived = True
         state, failure, another = value
-        if another and failure is None:
+        if another and failure is None and self.sending.to_compare():
             failure = other_in_workers(self.target, (
                 (one["x"] * state.scales, float(one["logp_x"])) for one in state.states))
         return state, failure

@@ -46,7 +46,10 @@ class EarlierFile:
         It is replaced if the file of an even earlier run, which was moved aside, has more draws.
         """
         draws = checkpoint.draws_in(path) if self.possible else 0
-        aside = backup_of(path)
+        number = 1
+        while draws != 0 and checkpoint.draws_in(backup_of(path, number)) is None:
+            number += 1  # a file of another kind
+        aside = backup_of(path, number)
         if draws == 0:
             checkpoint.write(path, run)
         elif draws is not None and (checkpoint.draws_in(aside) or 0) > draws:
