@@ -17,8 +17,6 @@ from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler
 from fastkam.schedules import Schedule
 
-MOST_NAMES = 20  # in a message
-
 
 class Extras(dict[str, Any]):
     """Extras by name, to which none can be added."""
@@ -182,20 +180,21 @@ class Recorded:
             return mapped(self.draws, lambda some: layout.split(some)[name])
         places, extra = self.places(name)
         if not places and extra is None:
-            raise KeyError(f"there is no parameter {shown(name)}; {self.known_beside(name)}")
+            beside = self.known_beside(name, self.keys())
+            raise KeyError(f"there is no parameter {shown(name)}; {beside}")
         if extra is None:
             return mapped(self.draws, lambda some: some[..., places[0]])
         whole, index = extra
         at: tuple[Any, ...] = (..., *index)
         return mapped(self.extras[whole], lambda some: some[at])
 
-    def known_beside(self, name: object) -> str:
-        """The names that there are instead of one that is unknown, for messages."""
+    def known_beside(self, name: object, known: object) -> str:
+        """The names that there are instead of one that is unknown, `known` in most messages."""
         keys = self.keys()
         whole = name.partition("[")[0] if isinstance(name, str) else ""
         if whole in keys and (labels := self.labels_of(whole)) != [whole]:
             return f"the elements of {whole!r} are {shown(labels)}"
-        return f"there are {', '.join(keys[:MOST_NAMES])}{near(name, keys)}"
+        return f"there are {known}{near(name, keys)}"
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a parameter, an extra or a coordinate of that name."""
@@ -246,7 +245,8 @@ class Recorded:
                             f"{shown(var_names)}") from None
         for name in names:
             if not isinstance(name, str) or name not in self:
-                raise ValueError(f"var_names has {shown(name)}, and {self.known_beside(name)}")
+                raise ValueError(f"var_names has {shown(name)}, and "
+                                 f"{self.known_beside(name, ', '.join(self.keys()[:20]))}")
         labels, parts = [], []
         for name in dict.fromkeys(names):
             part = np.asarray(self[name][:, ::step], dtype=float)

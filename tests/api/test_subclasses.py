@@ -75,10 +75,10 @@ def test_a_subclass_of_every_sampler_is_read_back_from_a_file(name, tmp_path):
 def test_nested_classes_are_read_back(tmp_path):
     _, part = whole_and_part(tmp_path / "run.fk", subclasses.SAMPLERS["a parameter of its own"])
     assert type(fk.load(tmp_path / "run.fk").sampler.gain) is subclasses.Decay
-    whole_and_part(tmp_path / "run.fk", subclasses.SAMPLERS["a kernel within"])
-    assert type(fk.load(tmp_path / "run.fk").sampler.kernel) is subclasses.Smooth
-    whole_and_part(tmp_path / "run.fk", subclasses.SAMPLERS["a subclass within"])
-    assert type(fk.load(tmp_path / "run.fk").sampler.sampler) is subclasses.InPoints
+    whole_and_part(tmp_path / "kernel.fk", subclasses.SAMPLERS["a kernel within"])
+    assert type(fk.load(tmp_path / "kernel.fk").sampler.kernel) is subclasses.Smooth
+    whole_and_part(tmp_path / "inner.fk", subclasses.SAMPLERS["a subclass within"])
+    assert type(fk.load(tmp_path / "inner.fk").sampler.sampler) is subclasses.InPoints
     assert type(part.sampler.gain) is subclasses.Decay
 
 

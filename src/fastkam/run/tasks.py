@@ -70,8 +70,8 @@ class RemoteTasks:
         """Submit a task, which has come back `bounced` times from workers without the target."""
         payload = self.sending.for_task(again=bounced > 1 or (bounced > 0 and not self.carrying))
         number = next(numbers)
-        task = (run_sent, number, self.workers.run, self.sending.digest, payload,
-                self.sending.function, self.seconds, *task)
+        task = (run_sent, number, self.workers.run, self.sending.digest, payload, self.seconds,
+                *task, self.sending.function)
         future = self.send(task)
         self.numbers[future] = number
         if payload is not None:

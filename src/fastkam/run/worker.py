@@ -66,7 +66,7 @@ def renew_lock():
 os.register_at_fork(after_in_child=renew_lock)
 
 
-def run_sent(number, run, digest, payload, function, seconds, piece, rows, most_evaluations):
+def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluations, function):
     """Do `run_part` for about some seconds.
 
     Return (number, (the state, the failure or None, whether it `is_another` function)), or (number,
