@@ -291,7 +291,8 @@ def sample(
     common = {"names": names, "shapes": shapes, "dims": dims, "coords": coords}
     check_order(target, x0)
     named = None
-    if isinstance(x0, Result) and prior is None and not any(common.values()):
+    if isinstance(x0, Result) and prior is None and not any(
+            value is not None for value in common.values()):
         named = names_of(target, x0.state.layout, bounds, args or (), kwargs or {})
         common = named or common
     labels, x0 = labels_of(x0), start_by_name(drawn_starts(x0, chains, seed))

@@ -205,3 +205,6 @@ def test_an_earlier_run_of_a_function_of_names():
     assert fk.sample(g, by_data, kwargs={"data": 1.0}, **options).shapes == first.shapes
     by_array = fk.sample(lambda x: f(x[0], x[1:]), first, **options)
     assert list(by_array.shapes) == ["x"]
+    names = np.array(["b", "a"])
+    assert fk.sample(lambda x: f(x[2], x[:2]), first, names=names, shapes={"b": 2},
+                     **options).names == ["b", "a"]

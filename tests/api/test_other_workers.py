@@ -58,7 +58,9 @@ def test_a_file_of_calls_gets_none_of_theirs(module, tmp_path):
     assert not np.isfinite(fk.Evaluations(tmp_path / "calls.fk").values).any()
 
 
-def test_data_that_do_not_matter_may_differ(module):
-    """The number of calls is a global of the function, and 0 in new processes."""
+@pytest.mark.parametrize("options", [{}, {"spread": "points"}])
+def test_data_that_do_not_matter_may_differ(module, options):
+    """The number of calls is a global of the function, and 0 in new processes: one call is made."""
     module.logp(np.zeros(1))
-    assert run(module.logp, sampler="am", search=False).status == "complete"
+    assert run(module.logp, sampler="am", search=False, diagnose=False, **options).status == "complete"
+    assert module.calls == 2

@@ -133,11 +133,9 @@ def evaluate_sent(
     """
     worker.interrupts.begin()
     try:
-        made = worker.is_new(run, digest, payload)
-        target = worker.known_target(run, digest, payload)
+        target, _, another = worker.known_target(run, digest, payload, function)
         if target is None:
             return number, None
-        another = made and worker.is_another(target, function)
         with worker.one_at_a_time if target.serial else nullcontext(), one_blas_thread():
             replies = replies_at(target, X)
     finally:

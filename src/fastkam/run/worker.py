@@ -15,7 +15,6 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from fastkam._core.density.target import Target
 from fastkam._core.engine.fault import Fault
 from fastkam.arguments import told
 from fastkam.points.digest import digest_of
@@ -53,7 +52,7 @@ class Asked(StopRule):
 
 # ---- in another process ------------------------------------------------------------------------
 
-known_targets: dict[str, tuple[str, Target]] = {}  # by digest, with the name of their run
+known_targets: dict[str, tuple[str, Any]] = {}  # by digest, with the name of their run
 one_at_a_time = threading.RLock()
 
 
@@ -69,23 +68,21 @@ os.register_at_fork(after_in_child=renew_lock)
 def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluations, function):
     """Do `run_part` for about some seconds.
 
-    Return (number, (the state, the failure or None, whether it `is_another` function)), or (number,
-    None) if the worker does not have the target. `run` is the name of the run, `digest` that of the
-    target, and `function` the digest of its function.
+    Return (number, (the state, the failure or None, whether its function is another one)), or
+    (number, None) if the worker does not have the target. `run` is the name of the run, `digest`
+    that of the target, and `function` the digest of its function.
 
-    A target that another run has left is made again from the same bytes, since
-    files that a recipe reads may have changed; its density must agree with the states of the
-    chains. `number` distinguishes tasks, for executors that merge equal calls, such as dask's, and
-    to detect the value of another task.
+    A target that another run has left is made again from the same bytes, since files that a recipe
+    reads may have changed; its density must agree with the states of the chains. `number`
+    distinguishes tasks, for executors that merge equal calls, such as dask's, and to detect the
+    value of another task.
     """
     interrupts.begin()
     another = False
     try:
-        made = is_new(run, digest, payload)
-        target = known_target(run, digest, payload)
+        target, made, another = known_target(run, digest, payload, function)
         if target is None:
             return number, None
-        another = made and is_another(target, function)
         # there may be several threads
         with one_at_a_time if target.serial else nullcontext(), one_blas_thread():
             if made:
@@ -103,29 +100,24 @@ def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluation
     return number, (state, failure, another)
 
 
-def known_target(run, digest, payload):
-    """The target of a run, made from `payload` if it is given; None if it is unknown."""
+def known_target(run, digest, payload, function):
+    """The target of a run, made from `payload` if it is given and was not made before.
+
+    Return (the target or None if it is unknown, whether it was made now, whether its function is
+    another one). It is another one if its digest is not `function`: its module was imported here,
+    and has been changed after its import where the target was sent from.
+    """
     with one_at_a_time:
-        if is_new(run, digest, payload):
+        made = payload is not None and known_targets.get(digest, (None,))[0] != run
+        if made:
             known_targets.pop(digest, None)
             while len(known_targets) >= N_KEPT:
                 known_targets.pop(next(iter(known_targets)))
             known_targets[digest] = run, pickle.loads(payload)
-        whose, target = known_targets.get(digest, (None, None))
-        return target if whose == run else None
-
-
-def is_new(run, digest, payload):
-    """Whether the target of a run is to be made from `payload`."""
-    return payload is not None and known_targets.get(digest, (None,))[0] != run
-
-
-def is_another(target, function):
-    """Whether the function of a target refers to other code or data than one with this digest.
-
-    It does if its module is imported here, and was changed after its import where it was sent from.
-    """
-    return function not in ("", digest_of(target))
+        whose, target = known_targets.get(digest, ("", None))
+        if whose != run or target is None:
+            return None, False, False
+        return target, made, made and function not in ("", digest_of(target))
 
 
 class BlasLimit:

@@ -15,7 +15,7 @@ from fastkam._core.engine.fault import Fault
 from fastkam.arguments import told
 from fastkam.run.same_target import other_in_workers
 from fastkam.run.tasks import numbers, value_of
-from fastkam.run.worker import is_another, is_new, known_target, portable_error
+from fastkam.run.worker import known_target, portable_error
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.watch import Spent
 
@@ -113,8 +113,7 @@ def evaluate_sent(
 
     What it returns, and the names, are as in `Spread` and in `fastkam.run.worker.run_sent`.
     """
-    made = is_new(run, digest, payload)
-    target = known_target(run, digest, payload)
+    target, _, another = known_target(run, digest, payload, function)
     if target is None:
         return number, None
     evaluate = Evaluator(target, np.random.default_rng(0))
@@ -126,5 +125,4 @@ def evaluate_sent(
         return number, fault
     for failure in evaluate.failures:
         failure.cause = portable_error(failure.cause)
-    return number, (values, evaluate.n, evaluate.failures, evaluate.n_failed,
-                    made and is_another(target, function))
+    return number, (values, evaluate.n, evaluate.failures, evaluate.n_failed, another)
