@@ -353,6 +353,7 @@ def test_draws_until_a_rule_is_met_do_not_fill_the_memory(monkeypatch, tmp_path)
     kept = fk.sample(f, np.zeros(2), **options)
     assert kept.thin >= 4
     assert 500_000 < drive.size_of(kept.state.trace) <= 2_000_000
+    assert kept.extras["curve"].nbytes <= 2_000_000
     stored = fk.sample(f, np.zeros(2), store=tmp_path / "run", **options)
     kept_at, stored_at = ((one.tune // one.thin + 1 + np.arange(one.draws.shape[1])) * one.thin
                           for one in (kept, stored))
