@@ -80,6 +80,7 @@ def test_pairs_are(bounds):
 @pytest.mark.parametrize(("options", "message"), [
     ({"prior": {"a": "normal"}}, r"write scipy.stats.norm\(...\)"),
     ({"prior": {"a": "norm"}}, r"write scipy.stats.norm\(...\)"),
+    ({"prior": {"a": 2.0}}, r"leave it out of prior and give kwargs=\{.a.: 2.0\}"),
     ({"prior": {"a": "gama"}}, "did you mean 'gamma'"),
     ({"prior": {"a": stats.norm()}, "transforms": {"a": "logg"}}, "did you mean 'log'"),
 ])

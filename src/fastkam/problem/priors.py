@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf, lgamma, prod
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,9 @@ def check_distribution(name: str, value: Any) -> None:
 
 def mend_of(name: str, value: Any) -> str:
     """The text that says what to write in place of a value that is no distribution."""
+    if isinstance(value, (Real, np.ndarray)) and not isinstance(value, bool):
+        return (f": to keep {name!r} at this value, leave it out of prior and give "
+                f"kwargs={{{name!r}: {shown(value)}}} to a function that takes names")
     if callable(value):
         return (f": if it depends on other parameters, give None as the prior of {name!r}, and add "
                 "its log density to the function")
