@@ -137,6 +137,19 @@ def test_a_surrogate_whose_integral_is_not_found_has_no_evidence(monkeypatch):
         result.log_evidence()
 
 
+def test_the_integral_of_a_surrogate_is_not_that_of_the_one_before(monkeypatch):
+    """The first one is normalized and then refitted, and the integral of the second is not found.
+    """
+    integrals, tried = [(0.0, 0.01), (0.0, np.inf)], [False, True]
+    monkeypatch.setattr("fastkam.surrogate.drawing.log_integral", lambda *_: integrals.pop(0))
+    monkeypatch.setattr("fastkam.surrogate.drawing.Drawing.tried", lambda _: tried.pop(0))
+    result = fk.sample(lambda x: -0.5 * float(x @ x), np.ones(2), surrogate="learn", budget=1500,
+                       seed=1, draws=100, **QUIET)
+    assert not integrals
+    with pytest.raises(ValueError, match="could not be found"):
+        result.log_evidence()
+
+
 def test_errors_of_the_evidence_of_weighted_draws():
     """20 runs of a normal density, whose mean square of z is below 2.9 but for 1e-4, with a slack
     of 1.2 for what the estimated errors vary.
