@@ -118,6 +118,12 @@ class Finite(Schedule, name="finite"):
     def stop(self, tune: int) -> int | None:
         return tune
 
+    def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
+        if tune and self.start >= tune:
+            raise ValueError(f"start must be below the number of warm-up steps, tune = {tune}, not "
+                             f"{self.start}: the sampler would never adapt")
+        return super().compiled(sampler, d, tune)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Diminishing(Schedule, name="diminishing"):
@@ -136,10 +142,11 @@ class Diminishing(Schedule, name="diminishing"):
     def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
         gain = self.gain_of(sampler, d)
         if not 0.5 < gain.k <= 1:
+            whose = "" if self.gain else f", the gain of {type(sampler).__name__}"
             raise ValueError(
-                f"a diminishing schedule needs a gain with k in (1/2, 1], not k = {gain.k!r}; "
-                "Perpetual takes any gain, without a guarantee"
-            )
+                f"a diminishing schedule needs a gain with k in (1/2, 1], not k = {gain.k!r}"
+                f"{whose}: give Diminishing(gain=Power(k=0.7)), or Perpetual, which takes any gain, "
+                "without a guarantee")
         return super().compiled(sampler, d, tune)
 
 

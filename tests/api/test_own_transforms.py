@@ -52,6 +52,51 @@ def test_a_wrong_jacobian_of_a_transform_is_refused(wrong, shape):
     fk.Problem(lambda a: 0.0, prior, transforms={"a": Square()})
 
 
+@dataclass(frozen=True)
+class OfAnotherInverse(Square):
+    def unconstrain(self, x):
+        return np.log(x / self.scale)
+
+
+def test_a_transform_that_is_not_inverted_is_refused():
+    with pytest.raises(ValueError, match=r"unconstrain of transforms\['a'\] must be the inverse"):
+        fk.Problem(lambda a: 0.0, {"a": stats.gamma(2)}, transforms={"a": OfAnotherInverse()})
+
+
+@dataclass(frozen=True)
+class WithGap(fk.Transform):
+    """The identity below 1; a mistake gives NaN above."""
+
+    def constrain(self, z):
+        return np.where(z < 1, z, np.nan)
+
+    def unconstrain(self, x):
+        return x + 0.0
+
+    def log_jacobian(self, z):
+        return 0.0
+
+    def pull_back(self, z, dx):
+        return dx
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+@pytest.mark.parametrize("sampler", ["ram", "auto", "mala"])
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_a_transform_that_gives_nan_is_reported(sampler, vectorized):
+    """The function is not called there, and the points do not count as beyond the bounds."""
+    def normal(x):
+        assert np.isfinite(x).all()
+        value = -0.5 * (x * x).sum(axis=-1)
+        return (value, -x) if sampler == "mala" else value
+
+    result = sample(normal, [0.0], prior={"a": (None, 1)}, transforms={"a": WithGap()},
+                    sampler=sampler, vectorized=vectorized, **OPTIONS | {"draws": 300})
+    assert result.rejected["nan"].sum() > 0
+    assert result.rejected["outside"].sum() == 0
+    assert "rejected" in [one.kind for one in result.warnings]
+
+
 def test_a_user_defined_transform(tmp_path):
     prior = {"a": stats.gamma(2), "b": stats.norm()}
     problem = fk.Problem(lambda x: (0.0, np.zeros(2)), prior, transforms={"a": Square(3.0)})

@@ -405,10 +405,23 @@ def test_the_traceback_is_that_of_the_user():
     assert frames.tb_frame.f_code is propose.__code__
 
 
-def test_a_ratio_that_is_nan_rejects():
-    cls = variant(log_q=lambda self, x, y: np.nan)
+def test_a_ratio_of_minus_infinity_rejects():
+    cls = variant(log_q=lambda self, x, y: -np.inf)
     result = sample(pair, np.ones(D), sampler=cls(), **OPTIONS | {"draws": 20})
     assert not result.stats["accepted"].any()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("coupled", [
+    lambda one: one, lambda one: fk.ModeJumping(sampler=one),
+    lambda one: fk.ParallelTempering(sampler=one, n_replicas=2)])
+def test_a_ratio_that_is_no_number_ends_the_run(value, coupled):
+    """If it rejected, the draws would leave out where it is NaN, without a word."""
+    for cls, name in (
+            (variant(log_q=lambda self, x, y: 0.0 if y[0] < 1 else value), "log_q"),
+            (variant(**generator(lambda point: Proposal(point, log_q=value))), "step")):
+        with pytest.raises(fk.SamplingError, match=rf"Mine.{name} must .* or -inf, not {value}"):
+            sample(pair, np.ones(D), sampler=coupled(cls()), **OPTIONS | {"draws": 200})
 
 
 def test_a_point_of_another_step_is_refused():

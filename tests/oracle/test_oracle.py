@@ -131,7 +131,7 @@ def test_schedules(name, schedule):
               "max_tree_depth": 3}),
     ("nuts", {"metric": "dense", "step_size": 5.0}),
     ("nuts", {"metric": "dense", "learn_from": "draws"}),
-    ("nuts", {"metric": "low-rank", "rank": 1, "divergence_threshold": 0.5}),
+    ("nuts", {"metric": "low-rank", "rank": 1, "divergence_threshold": 20.0, "step_size": 100.0}),
     ("nuts", {"metric": "diagonal"}),
     ("nuts", {"metric": "diagonal", "learn_from": "draws", "target_acceptance": 0.95}),
 ], ids=str)

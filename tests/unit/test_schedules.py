@@ -59,7 +59,9 @@ def test_default_gain_is_the_samplers():
 def test_finite_ends_with_warm_up():
     assert adaptations(Finite(), tune=0) == {}
     assert list(adaptations(Finite(), tune=1)) == [0]
-    assert adaptations(Finite(start=200), tune=200) == {}
+    assert list(adaptations(Finite(start=199), tune=200)) == [199]
+    with pytest.raises(ValueError, match="start must be below the number of warm-up steps"):
+        adaptations(Finite(start=200), tune=200)
 
 
 @pytest.mark.parametrize("rarity", [0.01, 0.3, 0.5, 1.0, 2.5])

@@ -470,6 +470,7 @@ def divergences(look: Look) -> Iterator[Finding]:
     n, total = look.state.trace.n_diverging, int(look.state.trace.counts.sum())
     composite = isinstance(look.state.sampler, Composite)
     if n > (MOST_DIVERGING * total if composite else 0):
+        recorded = "" if look.state.thin == 1 else "recorded "
         yield Finding(
-            "divergences", f"{n} of {total} trajectories diverged: the draws may leave out where "
+            "divergences", f"{n} of {total} {recorded}trajectories diverged: the draws may leave out where "
             "the target bends most; raise target_acceptance, or reparametrize.")

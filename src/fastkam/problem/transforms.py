@@ -157,11 +157,33 @@ def own_row(name: str, transform: Transform, prior: ParameterPrior) -> Row:
         raise ValueError(f"transforms[{name!r}] has {n_z} coordinates for {n} numbers, so that "
                          "their prior is no density of theirs: give None as the prior, and add "
                          "it to the log density")
+    check_inverse(name, transform, int(n_z))
     if n_z == n <= MOST_CHECKED:
         check_jacobian(name, transform, n)
     logs = int(np.bitwise_or.reduce(prior.logs, initial=0))
     return ("python", "identity", logs, int(n_z), n, float(prior.low.min()),
             float(prior.high.max()), transform)
+
+
+def check_inverse(name: str, transform: Transform, n: int) -> None:
+    """Refuse a transform whose unconstrain is not the inverse of constrain at all of three points.
+
+    With a wrong one chains would not start at `x0`. Errors are left to the run.
+    """
+    says = ""
+    for z in 0.5 * np.random.default_rng(21).standard_normal((3, n)):
+        try:
+            with np.errstate(all="ignore"):
+                x = np.array(transform.constrain(z), dtype=float)
+                again = np.array(transform.constrain(np.array(transform.unconstrain(x.copy()))))
+        except Exception:
+            return
+        if x.shape != again.shape or not (np.abs(again - x) > 1e-4 * (1 + np.abs(x))).any():
+            return
+        says = (f"unconstrain of transforms[{name!r}] must be the inverse of constrain: for x = "
+                f"{np.array2string(x, threshold=8)} it gives a z whose x is "
+                f"{np.array2string(again, threshold=8)}")
+    raise ValueError(says)
 
 
 def check_jacobian(name: str, transform: Transform, n: int) -> None:

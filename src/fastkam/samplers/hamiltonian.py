@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 METRICS = ("diagonal", "dense", "low-rank", "fixed")
 ROWS = 1000  # most draws that a dense or low-rank metric is estimated from
+LEAST_RISE = 20  # of the Hamiltonian, that may count as a divergence of NUTS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -114,7 +115,9 @@ class NUTS(Hamiltonian, name="nuts"):
     target_acceptance : float
         Mean acceptance probability over the trajectory that the step size aims at.
     divergence_threshold : float
-        A step that raises the Hamiltonian by more ends the trajectory as divergent.
+        A step that raises the Hamiltonian by more than this, at least 20, ends the trajectory as
+        divergent. (From its other points the trajectory might not end there: the draws have an
+        error of about e^-threshold.)
     max_tree_depth : int
         A trajectory has at most 2^max_tree_depth steps.
 
@@ -134,6 +137,10 @@ class NUTS(Hamiltonian, name="nuts"):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_integer("max_tree_depth", self.max_tree_depth, least=1)
+        if self.divergence_threshold < LEAST_RISE:
+            raise ValueError(
+                f"divergence_threshold must be at least {LEAST_RISE} for nuts, not "
+                f"{shown(self.divergence_threshold)}: a smaller one would bias the draws")
         if self.max_tree_depth > 30:
             raise ValueError(f"max_tree_depth must be at most 30, not {shown(self.max_tree_depth)}")
 

@@ -138,6 +138,9 @@ class ModeJumping(Composite, name="jumps"):
         factors = check_covariances("covs", 1.0 if self.covs is None else self.covs, K, d)
         if factors.ndim == 2:
             factors = factors[:, :, None] * np.eye(d)
+        if K == 1 and not self.fit and self.kinds() == ("hop",):
+            raise ValueError("means must name two modes or more for hops between them, not "
+                             f"{shown(self.means)}")
         weights = check_array(
             "weights", np.ones(K) if self.weights is None else self.weights, shape=(K,)
         )

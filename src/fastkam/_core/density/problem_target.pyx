@@ -7,7 +7,7 @@ it is where the prior is infinite: at a pole, which has probability 0, or at a p
 has moved there.
 The density is an estimate if the likelihood is.
 """
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, isnan
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -206,12 +206,16 @@ cdef class ProblemTarget(Target):
 
 cdef int place(Parts *self, const double *z, Point *p, bint gradient,
                bint compiled) noexcept nogil:
-    """Compute x and log prior + log Jacobian, -inf where the density is 0; return a code."""
+    """Compute x and log prior + log Jacobian, -inf where the density is 0; return a code.
+
+    It is NaN where a transform, a Jacobian or a prior is: the likelihood is not called there.
+    """
     cdef int rc
     p.base = 0
     rc = constrain(self.space, z, p.x, p.below, p.above, &p.base)
     if rc == OUTSIDE:
-        p.base = -INFINITY
+        if not isnan(p.base):
+            p.base = -INFINITY
         return 0
     if rc == 0:
         rc = evaluate(self.prior, p.x, p.below, p.above, &p.base,
@@ -239,7 +243,7 @@ cdef int call_logp(size_t n, const double *z, double *logp, void *data) noexcept
     lay_out(memory, self.space.n_x, &p)
     rc = place(self, z, &p, False, False)
     logp[0] = p.base
-    if rc == 0 and p.base != -INFINITY:
+    if rc == 0 and p.base > -INFINITY:
         if inner.logp != NULL:
             rc = inner.logp(inner.dim, p.x, logp, inner.data)
         else:
@@ -262,7 +266,7 @@ cdef int call_logp_grad(size_t n, const double *z, double *dz, double *logp,
     lay_out(memory, self.space.n_x, &p)
     rc = place(self, z, &p, True, False)
     logp[0] = p.base
-    if rc == 0 and p.base == -INFINITY:
+    if rc == 0 and not p.base > -INFINITY:
         for i in range(n):
             dz[i] = 0
     elif rc == 0:
@@ -286,7 +290,7 @@ cdef int call_noisy(size_t n, const double *z, size_t n_aux, const double *u, do
     lay_out(memory, self.space.n_x, &p)
     rc = place(self, z, &p, False, False)
     logp[0] = p.base
-    if rc == 0 and p.base != -INFINITY:
+    if rc == 0 and p.base > -INFINITY:
         rc = inner.noisy(inner.dim, p.x, n_aux, u, logp, inner.data)
         logp[0] += p.base
     leave(&self.workspace, at, memory)
@@ -338,7 +342,7 @@ cdef int call_likelihood(Parts *self, size_t k, const double *Z, size_t n_aux,
         if rc < 0:
             return rc
         logp[i] = p.base
-        if p.base != -INFINITY:
+        if p.base > -INFINITY:
             memcpy(X + m * n_x, p.x, n_x * sizeof(double))
             if n_aux:
                 memcpy(noise + m * n_aux, U + i * n_aux, n_aux * sizeof(double))

@@ -37,7 +37,7 @@ Stan Development Team, Stan Reference Manual, "Constraint transforms". Lewandows
 D. and Joe, H. (2009). Generating random correlation matrices based on vines and extended onion
 method. Journal of Multivariate Analysis 100, 1989-2001.
 """
-from libc.math cimport INFINITY, M_PI as pi, isfinite, log, sqrt
+from libc.math cimport INFINITY, M_PI as pi, NAN, isfinite, isnan, log, sqrt
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
@@ -208,6 +208,8 @@ cdef int call_constrain(const Segment *s, const double *z, double *x, double *be
         callback.error = error
         return BROKEN
     for k in range(s.n_x):
+        if isnan(x[k]):  # the density is then NaN, and not 0
+            log_jacobian[0] = NAN
         if not (isfinite(x[k]) and s.low <= x[k] <= s.high):
             return OUTSIDE
         distances(s, x[k], below + k, above + k)

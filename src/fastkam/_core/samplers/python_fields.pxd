@@ -11,6 +11,7 @@ cdef class PythonFields:
     cdef list shapes
     cdef object where(self, name)
     cdef double number(self, method, verb, value) except? -1.0
+    cdef double log_ratio(self, method, verb, value) except? -1.0
     cdef int look(self) except -1
     cdef object as_stored(self, Py_ssize_t i, value)
     cdef list now(self)

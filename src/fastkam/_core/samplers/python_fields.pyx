@@ -1,4 +1,6 @@
 """The fields of a sampler written in Python: attributes of the copy that belongs to one chain."""
+from libc.math cimport INFINITY
+
 from numpy cimport NPY_KEEPORDER, PyArray_NewCopy, import_array
 
 import numpy as np
@@ -39,6 +41,13 @@ cdef class PythonFields:
         except (TypeError, ValueError):
             pass
         raise TypeError(f"{self.where(method)} must {verb} a number, not {value!r:.200}")
+
+    cdef double log_ratio(self, method, verb, value) except? -1.0:
+        """Return the log ratio of proposal densities; raise an error for NaN and infinity."""
+        cdef double found = self.number(method, verb, value)
+        if not found < INFINITY:
+            raise ValueError(f"{self.where(method)} must {verb} a number, or -inf, not {found}")
+        return found
 
     cdef int look(self) except -1:
         """Note the kind and the shape of each field as `start` has set it."""

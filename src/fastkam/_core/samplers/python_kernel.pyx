@@ -369,7 +369,7 @@ cdef class PythonKernel(Kernel):
         if c.grad_x != NULL:
             self.space["grad_y"] = read_only(c.d, c.grad_y)
         if self.corrects is not None and self.logp_seen > -INFINITY:
-            c.log_q = self.fields.number("log_q", "return", self.corrects(self.x, self.y))
+            c.log_q = self.fields.log_ratio("log_q", "return", self.corrects(self.x, self.y))
         return 0
 
     cdef int catch_up(self, Chain *c) except -1:

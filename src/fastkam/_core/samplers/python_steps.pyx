@@ -171,7 +171,7 @@ cdef class StepKernel(PythonKernel):
         verdict = self.verdict
         if isinstance(verdict, Proposal):
             self.check_point(c, (<Proposal>verdict).point)
-            self.fields.number("step", "return a log_q that is", (<Proposal>verdict).log_q)
+            self.fields.log_ratio("step", "return a log_q that is", (<Proposal>verdict).log_q)
         elif isinstance(verdict, Decision):
             alpha = self.fields.number("step", "return an alpha that is", (<Decision>verdict).alpha)
             if not 0 <= alpha <= 1:
