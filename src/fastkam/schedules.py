@@ -145,7 +145,7 @@ class Diminishing(Schedule, name="diminishing"):
             whose = "" if self.gain else f", the gain of {type(sampler).__name__}"
             raise ValueError(
                 f"a diminishing schedule needs a gain with k in (1/2, 1], not k = {gain.k!r}"
-                f"{whose}: give Diminishing(gain=Power(k=0.7)), or Perpetual, which takes any gain, "
+                f"{whose}: give Diminishing(gain=Power(k=0.7)); or Perpetual takes any gain, "
                 "without a guarantee")
         return super().compiled(sampler, d, tune)
 

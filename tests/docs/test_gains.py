@@ -32,6 +32,22 @@ def test_the_docstring_states_the_default_gain(name):
             assert stated == pytest.approx(gain(name, d, n), rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["am", "rbam", "gam", "dram", "barker", "automala", "autorwm"])
+def test_the_gain_of_a_large_covariance(name):
+    """The gain from 8 dimensions on is that of the docstrings."""
+    sampler = SAMPLERS[name]()
+    for n in (1, 10, 5000):
+        assert sampler.default_gain(8)(n) == (80 + n) ** -0.9
+        assert sampler.diminishing_gain(8)(n) == 1 / (80 + n)
+        assert sampler.default_gain(7)(n) > (70 + n) ** -0.9
+
+
+@pytest.mark.parametrize("name", ["barker", "automala", "autorwm"])
+def test_a_diagonal_metric_is_learned_like_a_small_one(name):
+    for sampler, d in ((SAMPLERS[name](metric="diagonal"), 20), (SAMPLERS[name](), 51)):
+        assert sampler.default_gain(d) == sampler.default_gain(2)
+
+
 def test_the_gains_are_found():
     stated = {name for name in SAMPLERS if stated_gain(SAMPLERS[name].__doc__, 2, 1) is not None}
     assert stated >= {"rwm", "ram", "am", "mala", "fishermala", "barker", "automala", "autorwm",

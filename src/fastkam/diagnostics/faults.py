@@ -472,5 +472,5 @@ def divergences(look: Look) -> Iterator[Finding]:
     if n > (MOST_DIVERGING * total if composite else 0):
         recorded = "" if look.state.thin == 1 else "recorded "
         yield Finding(
-            "divergences", f"{n} of {total} {recorded}trajectories diverged: the draws may leave out where "
-            "the target bends most; raise target_acceptance, or reparametrize.")
+            "divergences", f"{n} of {total} {recorded}trajectories diverged: the draws may leave "
+            "out where the target bends most; raise target_acceptance, or reparametrize.")

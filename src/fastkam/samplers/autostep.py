@@ -15,6 +15,7 @@ from fastkam.samplers.sampler import (
     check_metric,
     check_optional,
     metric_factor,
+    metric_gain,
 )
 from fastkam.schedules import Power
 
@@ -51,11 +52,11 @@ class AutoStep(Sampler):
         )
 
     def default_gain(self, d: int) -> Power:
-        return Power(k=0.6)
+        return metric_gain(self.metric, d, 0.6)
 
     def diminishing_gain(self, d: int) -> Power:
         """The gain of `AdaptiveMetropolis`, since a covariance is learned."""
-        return Power(k=1.0)
+        return metric_gain(self.metric, d, 1.0)
 
     def check_gain(self, gain: Power) -> None:
         check_below_one(gain)
@@ -81,7 +82,8 @@ class AutoMALA(AutoStep, name="automala"):
     ----------
     Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (2024). autoMALA:
     Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. The default gain is
-    (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n).
+    (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). For a dense metric in 8
+    dimensions or more it is (10 d + n)^(-0.9), and 1 / (10 d + n).
     """
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
@@ -107,7 +109,8 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
     ----------
     Liu, T., Surjanovic, N., Biron-Lattes, M., Bouchard-Cote, A. and Campbell, T. (2024). AutoStep:
     Locally adaptive involutive MCMC. arXiv:2410.18929. The default gain is (1 + n)^(-0.6); under
-    `Diminishing` it is 1 / (1 + n).
+    `Diminishing` it is 1 / (1 + n). For a dense metric in 8 dimensions or more it is
+    (10 d + n)^(-0.9), and 1 / (10 d + n).
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"

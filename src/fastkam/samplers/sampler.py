@@ -192,6 +192,19 @@ def as_power(name: str, value: Any) -> Power:
             f"{name} must be a positive number or a Power, not {shown(value)}") from None
 
 
+LARGE, LEAST_DECAY, STATES_EACH = 8, 0.9, 10.0  # see covariance_gain
+
+
+def covariance_gain(d: int, k: float) -> Power:
+    """The gain with which a covariance in d dimensions is learned.
+
+    It is (1 + n)^-k, and from 8 dimensions on (10 d + n)^-k, k at least 0.9: the covariance is that
+    of about the last n^k states. If these are few for its dimension, it is nearly singular; the
+    chain then moves along a few directions alone, and does not recover.
+    """
+    return Power(k=k) if d < LARGE else Power(k=max(k, LEAST_DECAY), offset=STATES_EACH * d)
+
+
 MOST_DENSE = 50  # dimensions up to which a full covariance is learned by default
 LEARNED_METRICS = ("diagonal", "dense", "fixed")
 
@@ -200,6 +213,12 @@ def check_metric(metric: Any) -> None:
     """Refuse a metric that is neither one of LEARNED_METRICS nor None."""
     if metric is not None:
         check_choice("metric", metric, LEARNED_METRICS)
+
+
+def metric_gain(metric: str | None, d: int, k: float) -> Power:
+    """The gain with which a metric is learned: that of a covariance if it is dense."""
+    dense = metric == "dense" or (metric is None and d <= MOST_DENSE)
+    return covariance_gain(d, k) if dense else Power(k=k)
 
 
 def metric_factor(
