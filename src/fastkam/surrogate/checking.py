@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betainc
 
 from fastkam._core.surrogate.learned import LearnedDensity
 from fastkam.diagnostics.weights import systematic
@@ -145,4 +145,6 @@ def above_expected(log_weights: Array, log_shares: Array, found: Array) -> int:
     at = int(np.searchsorted(share, ABOVE))
     expected = share[at] + 2 * np.sqrt(share[at] * (w @ w)) / w.sum()
     n = int((found > lw[at]).sum())
-    return n if binom.sf(n - 1, len(found), min(expected, 1.0)) < FALSE_ALARM else 0
+    # the probability of n or more, of a binomial distribution
+    as_many = betainc(n, len(found) - n + 1, min(expected, 1.0)) if n else 1.0
+    return n if as_many < FALSE_ALARM else 0

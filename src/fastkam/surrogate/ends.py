@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from fastkam._core.surrogate.learned import LearnedDensity
 
@@ -45,7 +45,7 @@ DIFFERENCE = 1e-4
 
 def drop(d: int) -> float:
     """Return D, by which the density has fallen at an end."""
-    return 0.5 * float(chi2.isf(OUTSIDE, d))
+    return 0.5 * float(chdtri(d, OUTSIDE))  # quantile of chi-squared
 
 
 @dataclass
