@@ -21,13 +21,13 @@ OPTIONS = {"hmc": {"n_steps": 3}, "ckam": {"cycle": 50}, "kam": {"subsample": 20
            "kpca": {"subsample": 20}}
 
 
-def run(name, units, tune, draws):
+def run(name, units, tune, draws, sampler=None):
     """Draws in units of x, of a density that is measured in x times `units`."""
     def density(y):
         x = y / units - CENTER
         return -0.5 * x @ PRECISION @ x, -(PRECISION @ x) / units
 
-    sampler = SAMPLERS[name](**OPTIONS.get(name, {}))
+    sampler = sampler or SAMPLERS[name](**OPTIONS.get(name, {}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)
         result = fk.sample(density, np.array([0.5, -1.5, 0.3]) * units, sampler=sampler, chains=2,
@@ -51,6 +51,64 @@ def test_units_that_round(name, units):
     """30 steps in all."""
     one, other = run(name, np.ones(3), 25, 5), run(name, np.full(3, units), 25, 5)
     assert np.allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+MEANS = np.array([CENTER, CENTER + 1.0])
+COV = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.5]])
+POSITIONED = {  # samplers with points and matrices in the user's units, of units (3,)
+    **{name: lambda u, name=name: SAMPLERS[name](mean=CENTER * u)
+       for name in ("am", "rbam", "gam", "dram", "cholam", "barker", "automala", "autorwm")},
+    "means": lambda u: fk.ModeJumping(means=MEANS * u),
+    "a matrix for each": lambda u: fk.ModeJumping(
+        means=MEANS * u, covs=[COV * np.outer(u, u)] * 2, weights=[1, 2], jump_cov=u**2),
+    "a row for each": lambda u: fk.ModeJumping(
+        means=MEANS * u, covs=[u**2, 2 * u**2], jump_cov=COV * np.outer(u, u), fit=False),
+    "within": lambda u: fk.ModeJumping(
+        jump_cov=50.0 * u**2, sampler=fk.AdaptiveMetropolis(mean=CENTER * u)),
+    "a reference": lambda u: fk.ParallelTempering(
+        reference=(CENTER * u, COV * np.outer(u, u)), sampler="am", n_replicas=3),
+    "a reference without correlations": lambda u: fk.ParallelTempering(
+        reference=(CENTER * u, 9 * u**2), n_replicas=3),
+}
+
+
+@pytest.mark.parametrize("units", UNITS.values(), ids=UNITS)
+@pytest.mark.parametrize("name", POSITIONED)
+def test_points_and_matrices_are_in_the_units_of_the_user(name, units):
+    """All else remains in units of the scales, and multiplies with the coordinates."""
+    made = POSITIONED[name]
+    assert made(units).relative
+    assert np.array_equal(run(name, np.ones(3), 200, 50, made(np.ones(3))),
+                          run(name, units, 200, 50, made(units)))
+
+
+def test_numbers_for_covariances_are_in_the_units_of_the_user():
+    scales = np.array([2.0, 4.0])
+    sampler = fk.ModeJumping(means=np.ones((3, 2)), covs=[1.0, 2.0, 3.0], jump_cov=8.0)
+    own = sampler.in_units(scales)
+    np.testing.assert_array_equal(own.covs, np.outer([1, 2, 3], [1 / 4, 1 / 16]))
+    np.testing.assert_array_equal(own.jump_cov, [2.0, 0.5])
+    np.testing.assert_array_equal(own.means, np.ones((3, 2)) / scales)
+    one = fk.ModeJumping(means=np.ones((3, 2)), covs=4.0).in_units(scales)
+    np.testing.assert_array_equal(one.covs, [[1.0, 0.25]] * 3)
+
+
+def test_a_run_with_given_modes_goes_on_from_a_file(tmp_path):
+    """The file has the sampler in the user's units; so has the result."""
+    units = UNITS["mixed"]
+
+    def density(y):
+        x = y / units - CENTER
+        return -0.5 * float(x @ PRECISION @ x)
+
+    options = {"sampler": POSITIONED["a row for each"](units), "tune": 50, "seed": 1,
+               "progress": False, "diagnose": False}
+    whole = fk.sample(density, CENTER * units, draws=60, **options)
+    part = fk.sample(density, CENTER * units, draws=40, **options)
+    assert part.sampler == options["sampler"]
+    part.save(tmp_path / "run.fk")
+    again = fk.resume(tmp_path / "run.fk", 20, target=density, progress=False, diagnose=False)
+    np.testing.assert_array_equal(again.draws, whole.draws)
 
 
 @pytest.mark.parametrize("name", ["ram", "am", "kam"])

@@ -110,8 +110,9 @@ class Chains:
         self.share, self.plan = share, adapting.compiled(method, d, tune)
         self.scales = np.broadcast_to(np.asarray(scales if method.relative else 1.0, float), (d,))
         middle = start.mean(axis=0)  # chains that share their adaptation begin with equal kernels
+        own = method.in_units(self.scales)
         self.chains = [
-            ChainState(method.build((middle if share else one) / self.scales),
+            ChainState(own.build((middle if share else one) / self.scales),
                        np.random.PCG64(child(seed, k)), one / self.scales)
             for k, one in enumerate(start)]
         self.target, self.needs_gradient = ScaledTarget(target, self.scales), method.needs_gradient

@@ -31,7 +31,8 @@ class ChainGroup:
         x0 = past.x0[indices] / past.scales
         middle = x0.mean(axis=0)  # chains that share their adaptation begin with equal kernels
         # all kernels first, then all chains: with thousands of chains each kind shares memory pages
-        kernels = [past.sampler.build(middle if past.share else start) for start in x0]
+        sampler = past.sampler.in_units(past.scales)
+        kernels = [sampler.build(middle if past.share else start) for start in x0]
         generators = [past.generator(k) for k in indices]
         self.chains = [ChainState(kernel, generator, start, n_aux=run.target.n_aux)
                        for kernel, generator, start in zip(kernels, generators, x0, strict=True)]

@@ -33,6 +33,7 @@ class AutoStep(Sampler):
     preconditioner: ArrayLike | None = None
     mean: ArrayLike | None = None
     step_size: float | None = None
+    POSITIONS = ("mean",)
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
@@ -88,7 +89,7 @@ class AutoMALA(AutoStep, name="automala"):
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
     EVALUATIONS: ClassVar[float] = 3.0
-    LENGTHS = ("preconditioner", "mean", "step_size")
+    LENGTHS = ("preconditioner", "step_size")
 
     def first_step_size(self, d: int) -> float:
         return float(d ** (-1 / 6))
@@ -115,7 +116,7 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"
     EVALUATIONS: ClassVar[float] = 3.0
-    LENGTHS = ("preconditioner", "mean", "step_size")
+    LENGTHS = ("preconditioner", "step_size")
 
     def first_step_size(self, d: int) -> float:
         return float(OPTIMAL * d**-0.5)

@@ -59,7 +59,8 @@ class BarkerProposal(Sampler, name="barker"):
     target_acceptance: float = 0.4
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "barker.BarkerProposal"
-    LENGTHS = ("preconditioner", "mean", "step_size")
+    LENGTHS = ("preconditioner", "step_size")
+    POSITIONS = ("mean",)
 
     def __post_init__(self) -> None:
         check_metric(self.metric)

@@ -19,7 +19,13 @@ from fastkam.arguments import (
     shown,
 )
 from fastkam.samplers.metropolis import RandomWalk
-from fastkam.samplers.sampler import Composite, Sampler, check_part
+from fastkam.samplers.sampler import (
+    Composite,
+    Sampler,
+    check_part,
+    covariance_in_units,
+    points_in_units,
+)
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
@@ -86,10 +92,13 @@ class ParallelTempering(Coupled, name="pt"):
     reference_scale: float | None = None
     LENGTHS = ()
 
-    @property
-    def relative(self) -> bool:
-        """Whether neither reference nor sampler has a length in units of the coordinates."""
-        return super().relative and isinstance(self.reference, str)
+    def in_units(self, scales: NDArray[np.float64]) -> ParallelTempering:
+        own = super().in_units(scales)
+        if isinstance(self.reference, str):
+            return own
+        mean, cov = self.reference
+        return own.with_parameters(reference=(
+            points_in_units(mean, scales), covariance_in_units(cov, scales)))
 
     def __post_init__(self) -> None:
         check_part("sampler", self.sampler)

@@ -22,7 +22,14 @@ from fastkam.arguments import (
 )
 from fastkam.samplers import modes
 from fastkam.samplers.exchange import Coupled
-from fastkam.samplers.sampler import Composite, Sampler, check_part, full_factor, given
+from fastkam.samplers.sampler import (
+    Composite,
+    Sampler,
+    check_part,
+    covariance_in_units,
+    full_factor,
+    given,
+)
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
@@ -86,7 +93,8 @@ class ModeJumping(Composite, name="jumps"):
     max_components: int = 32
     n_states: int = 4000
     KERNEL: ClassVar[str] = "jumps.ModeJumping"
-    LENGTHS = ("jump_cov", "means", "covs")
+    LENGTHS = ()
+    POSITIONS = ("means",)
 
     def __post_init__(self) -> None:
         self.parts()
@@ -147,6 +155,18 @@ class ModeJumping(Composite, name="jumps"):
         if not (weights > 0).all():
             raise ValueError(f"weights must be positive, not {weights.min()}")
         return weights, means, factors
+
+    def in_units(self, scales: NDArray[np.float64]) -> ModeJumping:
+        changed = {}
+        if self.jump_cov is not None:
+            changed["jump_cov"] = covariance_in_units(self.jump_cov, scales)
+        if self.covs is not None:
+            covs = real_array("covs", self.covs)
+            K = len(real_array("means", self.means))
+            if covs.shape in ((), (K,)):  # one number for each component
+                covs = np.broadcast_to(covs, (K,))[:, None] * np.ones(len(scales))
+            changed["covs"] = np.array([covariance_in_units(one, scales) for one in covs])
+        return super().in_units(scales).with_parameters(**changed)
 
     def with_wide(self, mixture: modes.Mixture) -> modes.Mixture:
         """The given components with a wide one in front."""

@@ -141,6 +141,7 @@ class LearnedCovariance(Sampler):
     mean: ArrayLike | None = None
     scale: float | None = None
     jitter: float = 0.0
+    POSITIONS = ("mean",)
 
     def __post_init__(self) -> None:
         check_optional("scale", self.scale)
@@ -196,7 +197,7 @@ class AdaptiveMetropolis(LearnedCovariance, name="am"):
     """
 
     KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
-    LENGTHS = ("target_cov", "mean")
+    LENGTHS = ("target_cov",)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -215,7 +216,7 @@ class RaoBlackwellizedAdaptiveMetropolis(LearnedCovariance, name="rbam"):
     """
 
     KERNEL: ClassVar[str] = "rbam.RaoBlackwellizedAdaptiveMetropolis"
-    LENGTHS = ("target_cov", "mean")
+    LENGTHS = ("target_cov",)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -237,7 +238,7 @@ class GlobalAdaptiveMetropolis(LearnedCovariance, name="gam"):
 
     target_acceptance: float = 0.234
     KERNEL: ClassVar[str] = "gam.GlobalAdaptiveMetropolis"
-    LENGTHS = ("target_cov", "mean")
+    LENGTHS = ("target_cov",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -269,7 +270,7 @@ class DelayedRejectionAdaptiveMetropolis(LearnedCovariance, name="dram"):
     second_cov_ratio: float = 0.04
     KERNEL: ClassVar[str] = "dram.DelayedRejectionAdaptiveMetropolis"
     EVALUATIONS: ClassVar[float] = 1.5
-    LENGTHS = ("target_cov", "mean")
+    LENGTHS = ("target_cov",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -356,7 +357,8 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     target_acceptance: float = 0.25
     min_diagonal: float | None = None
     KERNEL: ClassVar[str] = "cholam.CholeskyAdaptiveMetropolis"
-    LENGTHS = ("proposal_cov", "mean", "min_diagonal")
+    LENGTHS = ("proposal_cov", "min_diagonal")
+    POSITIONS = ("mean",)
 
     def __post_init__(self) -> None:
         check_number("scale", self.scale, above=0)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_choice, check_covariance, check_number, shown
+from fastkam.arguments import check_choice, check_covariance, check_number, real_array, shown
 from fastkam.parameters import Parameters, chosen
 from fastkam.schedules import Power, Schedule, constant
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from fastkam._core.engine.kernel import Kernel
 
 
@@ -28,6 +30,7 @@ class Sampler(Parameters):
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
     ALONE: ClassVar[str] = "what it learns belongs to one chain"  # where its kernel shares nothing
     LENGTHS: ClassVar[tuple[str, ...] | None] = None  # its parameters in units of the coordinates
+    POSITIONS: ClassVar[tuple[str, ...]] = ()  # its parameters that are points
     EVALUATIONS: ClassVar[float] = 1.0  # of a step of warm-up, typically
     TUNE: ClassVar[int] = 1000  # steps of warm-up, if their number is not given
 
@@ -45,6 +48,16 @@ class Sampler(Parameters):
         """
         lengths = vars(type(self)).get("LENGTHS")
         return lengths is not None and all(getattr(self, name) is None for name in lengths)
+
+    def in_units(self, scales: NDArray[np.float64]) -> Self:
+        """This sampler with its points and matrices in units of the scales (d,)."""
+        return self.with_parameters(**{
+            name: points_in_units(value, scales) for name in self.POSITIONS
+            if (value := getattr(self, name)) is not None})
+
+    def with_parameters(self, **changed: Any) -> Self:
+        """This sampler, or one with other parameters if there are any."""
+        return replace(self, **changed) if changed else self
 
     @property
     def needs_gradient(self) -> bool:
@@ -120,6 +133,11 @@ class Composite(Sampler):
         """Whether it and all its parts run in units of the scales."""
         return super().relative and all(part.relative for part in self.parts())
 
+    def in_units(self, scales: NDArray[np.float64]) -> Self:
+        inner = {one.name: value.in_units(scales) for one in fields(self)
+                 if isinstance(value := getattr(self, one.name), Sampler)}
+        return super().in_units(scales).with_parameters(**inner)
+
     @property
     def needs_gradient(self) -> bool:
         """Whether any of its parts needs the gradient."""
@@ -162,6 +180,20 @@ def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -
     if isinstance(part, Composite) and not isinstance(part, allowed):
         raise ValueError(f"{name} must be a sampler that is not made of others, not {shown(part)}")
     return part
+
+
+def points_in_units(points: Any, scales: NDArray[np.float64]) -> Any:
+    """Points (..., d) in units of the scales; of another shape, which `build` refuses, as given."""
+    array = real_array("points", points)
+    return array / scales if array.shape[-1:] == scales.shape else points
+
+
+def covariance_in_units(cov: Any, scales: NDArray[np.float64]) -> Any:
+    """A covariance, a number, (d,) or (d, d), in units of the scales; see `points_in_units`."""
+    array, d = real_array("cov", cov), len(scales)
+    if array.shape == (d, d):
+        return array / (scales[:, None] * scales)
+    return array / scales**2 if array.shape in ((), (d,)) else cov
 
 
 def given(value: Any, default: Any) -> Any:
