@@ -150,10 +150,12 @@ def sample(
         effective.
     search : bool
         Whether to search first for starting points and scales. The scale of a coordinate is the
-        step along it that changes the log density by 1; lengths among the sampler's parameters that
-        are not given are in these units. Chains that share one starting point are dispersed,
-        and move to the mass first if it is far away. ``result.search`` describes what was done.
-        Without a search chains start at `x0`, and lengths are in units of x.
+        step along it that changes the log density by 1; the lengths of a sampler are in these units
+        unless one of them is given, such as `proposal_cov` or `step_size`. (Means, and the
+        covariances of `ModeJumping` and of a reference, are always in units of x.) Chains that
+        share one starting point are dispersed, and move to the mass first if it is far away.
+        ``result.search`` describes what was done. Without a search chains start at `x0`, and
+        lengths are in units of x.
     threads : int, optional
         Number of threads that run chains. By default the number of processors for compiled
         targets, and one for Python functions (more on a free-threaded Python). Threads beyond the

@@ -60,7 +60,8 @@ class ModeJumping(Composite, name="jumps"):
         Covariance of a jump, whose scale should be the distance between modes; 100 times the
         squared scales by default.
     means : array (K, d), optional
-        Known or suspected positions of modes: the means of q's components.
+        Known or suspected positions of modes: the means of q's components. For a `Problem` they are
+        unconstrained points, see `Problem.unconstrain`; so are the covariances.
     covs : float, array (K,), (K, d) or (K, d, d), optional
         Covariances of the components; by default 1 until q is fitted. The fit estimates them from
         the states, and uses the pooled covariance for components without states.
