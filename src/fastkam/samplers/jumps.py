@@ -63,8 +63,9 @@ class ModeJumping(Composite, name="jumps"):
         Known or suspected positions of modes: the means of q's components. For a `Problem` they are
         unconstrained points, see `Problem.unconstrain`; so are the covariances.
     covs : float, array (K,), (K, d) or (K, d, d), optional
-        Covariances of the components; by default 1 until q is fitted. The fit estimates them from
-        the states, and uses the pooled covariance for components without states.
+        Covariances of the components; by default the squared scales until q is fitted. The fit
+        estimates them from the states, and uses the pooled covariance for components without
+        states.
     weights : array (K,), optional
         Weights of the components, until q is fitted; equal by default.
     fit : bool
