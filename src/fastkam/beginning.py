@@ -348,6 +348,8 @@ class Call:
         if self.tune is None:
             self.tune = method.TUNE if self.choice is None else self.shortened(
                 self.choice.tune, method)
+        if self.search and method.relative:
+            self.schedule = self.schedule.after_search(method, target.dim)
         method.check_run(self.schedule, self.tune)
         if self.share:
             method.check_share()

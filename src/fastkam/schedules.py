@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fastkam.arguments import check_integer, check_number, shown
 from fastkam.parameters import Parameters, chosen
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from fastkam.samplers.sampler import Sampler
 
 
@@ -88,10 +90,17 @@ class Schedule(Parameters):
 
     def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
         """The schedule of a run with `tune` steps of warm-up."""
-        gain = self.gain_of(sampler, d)
+        gain, stop = self.gain_of(sampler, d), self.stop(tune)
         sampler.check_gain(gain)
-        return Plan(gain.c, gain.k, gain.offset, gain.cap, self.start, self.stop(tune),
-                    self.rarity)
+        if stop and self.start >= stop:
+            raise ValueError(f"start must be below the step {stop} at which adaptation ends, not "
+                             f"{self.start}: the sampler would never adapt (tune = {tune})")
+        return Plan(gain.c, gain.k, gain.offset, gain.cap, self.start, stop, self.rarity)
+
+    def after_search(self, sampler: Sampler, d: int) -> Self:
+        """This schedule, with the gain of the sampler where a search has found the scales."""
+        gain = None if self.gain else sampler.known_scales_gain(d)
+        return self if gain is None else replace(self, gain=gain)
 
     def gain_of(self, sampler: Sampler, d: int) -> Power:
         """The gain of the n-th adaptation: the schedule's, or else the sampler's own."""
@@ -118,12 +127,6 @@ class Finite(Schedule, name="finite"):
     def stop(self, tune: int) -> int | None:
         return tune
 
-    def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
-        if tune and self.start >= tune:
-            raise ValueError(f"start must be below the number of warm-up steps, tune = {tune}, not "
-                             f"{self.start}: the sampler would never adapt")
-        return super().compiled(sampler, d, tune)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Diminishing(Schedule, name="diminishing"):
@@ -138,6 +141,11 @@ class Diminishing(Schedule, name="diminishing"):
 
     def gain_of(self, sampler: Sampler, d: int) -> Power:
         return self.gain or sampler.diminishing_gain(d)
+
+    def after_search(self, sampler: Sampler, d: int) -> Self:
+        """The same, with an exponent of 1, which gives all states equal weights."""
+        gain = super().after_search(sampler, d).gain
+        return self if self.gain or gain is None else replace(self, gain=replace(gain, k=1.0))
 
     def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
         gain = self.gain_of(sampler, d)
@@ -165,6 +173,10 @@ class IncreasinglyRare(Schedule, name="rare"):
 
     rarity: float = 0.5
     guarantee: ClassVar[str] = "asymptotic: adaptation is increasingly rare"
+
+    def after_search(self, sampler: Sampler, d: int) -> Self:
+        """This schedule: with few adaptations a slow gain learns too little."""
+        return self
 
     def __post_init__(self) -> None:
         super().__post_init__()

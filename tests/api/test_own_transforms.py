@@ -97,6 +97,27 @@ def test_a_transform_that_gives_nan_is_reported(sampler, vectorized):
     assert "rejected" in [one.kind for one in result.warnings]
 
 
+@dataclass(frozen=True)
+class WithJacobianWithin(fk.Transform):
+    """The identity, whose Jacobian is NaN, by a logarithm, beyond the bounds of a parameter."""
+
+    def constrain(self, z):
+        return z
+
+    def unconstrain(self, x):
+        return x
+
+    def log_jacobian(self, z):
+        return float((2 * np.log(np.sqrt(z)) - np.log(z)).sum())
+
+
+def test_beyond_the_bounds_no_jacobian_is_asked_for():
+    result = sample(lambda a: -0.5 * a * a, [1.0], bounds={"a": (0, None)},
+                    transforms={"a": WithJacobianWithin()}, **OPTIONS)
+    assert result.rejected["outside"].sum() > 0
+    assert result.rejected["nan"].sum() == 0
+
+
 def test_a_user_defined_transform(tmp_path):
     prior = {"a": stats.gamma(2), "b": stats.norm()}
     problem = fk.Problem(lambda x: (0.0, np.zeros(2)), prior, transforms={"a": Square(3.0)})

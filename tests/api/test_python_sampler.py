@@ -424,6 +424,20 @@ def test_a_ratio_that_is_no_number_ends_the_run(value, coupled):
             sample(pair, np.ones(D), sampler=coupled(cls()), **OPTIONS | {"draws": 200})
 
 
+def test_a_ratio_does_not_count_where_there_is_no_density():
+    def half(x):
+        return (-0.5 * float(x @ x), -x) if x[0] > 0 else -np.inf
+
+    class Mine(fk.PythonSampler):
+        def step(self, x, rng):
+            point = yield x + rng.standard_normal(self.d)
+            return Proposal(point, log_q=0.0 if point.logp > -np.inf else np.nan)
+
+    result = sample(half, np.ones(D), sampler=Mine(), **OPTIONS | {"draws": 100})
+    assert (result.draws[..., 0] > 0).all()
+    assert result.rejected["outside"].sum() > 0
+
+
 def test_a_point_of_another_step_is_refused():
     old = []
 

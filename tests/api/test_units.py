@@ -82,6 +82,39 @@ def test_points_and_matrices_are_in_the_units_of_the_user(name, units):
                           run(name, units, 200, 50, made(units)))
 
 
+class WithOwnArguments(fk.ParallelTempering):
+    def __init__(self, n=3):
+        super().__init__(sampler=fk.AdaptiveMetropolis(mean=CENTER), n_replicas=n)
+
+
+class InTuple(fk.samplers.sampler.Composite):
+    LENGTHS = ()
+    some = (fk.AdaptiveMetropolis(mean=CENTER),)
+
+    def parts(self):
+        return list(self.some)
+
+
+@pytest.mark.parametrize("units", UNITS.values(), ids=UNITS)
+def test_subclasses_with_own_arguments(units):
+    assert run("own", units, 30, 10, WithOwnArguments()).shape == (2, 10, 3)
+
+
+def test_parts_that_cannot_be_converted_keep_the_units_of_the_user():
+    assert not InTuple().relative
+    assert fk.ModeJumping(sampler=InTuple.some[0]).relative
+
+
+def test_as_many_modes_as_dimensions():
+    scales = np.array([2.0, 4.0])
+    one = fk.ModeJumping(means=np.ones((2, 2)), covs=[1.0, 2.0], jump_cov=[4.0, 8.0])
+    np.testing.assert_array_equal(one.in_units(scales).covs, [[1 / 4, 1 / 16], [1 / 2, 1 / 8]])
+    np.testing.assert_array_equal(one.in_units(scales).jump_cov, [1.0, 0.5])
+    rows = fk.ModeJumping(means=np.ones((2, 2)), covs=[[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(rows.in_units(scales).covs, [[1 / 4, 1 / 8], [3 / 4, 1 / 4]])
+    assert one.in_units(np.ones(2)) is one
+
+
 def test_numbers_for_covariances_are_in_the_units_of_the_user():
     scales = np.array([2.0, 4.0])
     sampler = fk.ModeJumping(means=np.ones((3, 2)), covs=[1.0, 2.0, 3.0], jump_cov=8.0)

@@ -60,7 +60,7 @@ def test_finite_ends_with_warm_up():
     assert adaptations(Finite(), tune=0) == {}
     assert list(adaptations(Finite(), tune=1)) == [0]
     assert list(adaptations(Finite(start=199), tune=200)) == [199]
-    with pytest.raises(ValueError, match="start must be below the number of warm-up steps"):
+    with pytest.raises(ValueError, match="start must be below the step 200 at which"):
         adaptations(Finite(start=200), tune=200)
 
 

@@ -110,6 +110,7 @@ class Chains:
         self.share, self.plan = share, adapting.compiled(method, d, tune)
         self.scales = np.broadcast_to(np.asarray(scales if method.relative else 1.0, float), (d,))
         middle = start.mean(axis=0)  # chains that share their adaptation begin with equal kernels
+        method.build(start[0])  # refuses bad parameters as they are given
         own = method.in_units(self.scales)
         self.chains = [
             ChainState(own.build((middle if share else one) / self.scales),

@@ -174,8 +174,9 @@ def check_inverse(name: str, transform: Transform, n: int) -> None:
     for z in 0.5 * np.random.default_rng(21).standard_normal((3, n)):
         try:
             with np.errstate(all="ignore"):
-                x = np.array(transform.constrain(z), dtype=float)
-                again = np.array(transform.constrain(np.array(transform.unconstrain(x.copy()))))
+                x = np.array(transform.constrain(z), dtype=float).reshape(-1)
+                back = np.array(transform.unconstrain(x.copy()), dtype=float).reshape(-1)
+                again = np.array(transform.constrain(back), dtype=float).reshape(-1)
         except Exception:
             return
         if x.shape != again.shape or not (np.abs(again - x) > 1e-4 * (1 + np.abs(x))).any():

@@ -14,8 +14,9 @@ from fastkam.samplers.sampler import (
     check_below_one,
     check_metric,
     check_optional,
+    covariance_gain,
+    is_dense,
     metric_factor,
-    metric_gain,
 )
 from fastkam.schedules import Power
 
@@ -53,11 +54,14 @@ class AutoStep(Sampler):
         )
 
     def default_gain(self, d: int) -> Power:
-        return metric_gain(self.metric, d, 0.6)
+        return Power(k=0.6)
 
     def diminishing_gain(self, d: int) -> Power:
         """The gain of `AdaptiveMetropolis`, since a covariance is learned."""
-        return metric_gain(self.metric, d, 1.0)
+        return Power(k=1.0)
+
+    def known_scales_gain(self, d: int) -> Power | None:
+        return covariance_gain(d) if is_dense(self.metric, d) else None
 
     def check_gain(self, gain: Power) -> None:
         check_below_one(gain)
@@ -83,8 +87,7 @@ class AutoMALA(AutoStep, name="automala"):
     ----------
     Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (2024). autoMALA:
     Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. The default gain is
-    (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). For a dense metric in 8
-    dimensions or more it is (10 d + n)^(-0.9), and 1 / (10 d + n).
+    (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n).
     """
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
@@ -110,8 +113,7 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
     ----------
     Liu, T., Surjanovic, N., Biron-Lattes, M., Bouchard-Cote, A. and Campbell, T. (2024). AutoStep:
     Locally adaptive involutive MCMC. arXiv:2410.18929. The default gain is (1 + n)^(-0.6); under
-    `Diminishing` it is 1 / (1 + n). For a dense metric in 8 dimensions or more it is
-    (10 d + n)^(-0.9), and 1 / (10 d + n).
+    `Diminishing` it is 1 / (1 + n).
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"

@@ -13,8 +13,9 @@ from fastkam.samplers.sampler import (
     check_below_one,
     check_metric,
     check_optional,
+    covariance_gain,
+    is_dense,
     metric_factor,
-    metric_gain,
 )
 from fastkam.schedules import Power
 
@@ -48,8 +49,7 @@ class BarkerProposal(Sampler, name="barker"):
     ----------
     Livingstone, S. and Zanella, G. (2022). The Barker proposal: combining robustness and efficiency
     in gradient-based MCMC. Journal of the Royal Statistical Society B 84, 496-523. The default gain
-    is (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). For a dense metric in 8 dimensions or
-    more it is (10 d + n)^(-0.9), and 1 / (10 d + n).
+    is (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n).
     """
 
     metric: str | None = None
@@ -80,11 +80,14 @@ class BarkerProposal(Sampler, name="barker"):
         )
 
     def default_gain(self, d: int) -> Power:
-        return metric_gain(self.metric, d, 0.6)
+        return Power(k=0.6)
 
     def diminishing_gain(self, d: int) -> Power:
         """The gain of `AdaptiveMetropolis`, since a covariance is learned."""
-        return metric_gain(self.metric, d, 1.0)
+        return Power(k=1.0)
+
+    def known_scales_gain(self, d: int) -> Power | None:
+        return covariance_gain(d) if is_dense(self.metric, d) else None
 
     def check_gain(self, gain: Power) -> None:
         check_below_one(gain)

@@ -43,6 +43,10 @@ class Coupled(Composite):
     def stat_names(self) -> tuple[str, ...]:
         return self.parts()[0].stat_names
 
+    def known_scales_gain(self, d: int) -> None:
+        """None, since the scales of flatter powers of the density are not known."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ParallelTempering(Coupled, name="pt"):
@@ -92,13 +96,17 @@ class ParallelTempering(Coupled, name="pt"):
     reference_scale: float | None = None
     LENGTHS = ()
 
+    @property
+    def is_placed(self) -> bool:
+        return super().is_placed or not isinstance(self.reference, str)
+
     def in_units(self, scales: NDArray[np.float64]) -> ParallelTempering:
         own = super().in_units(scales)
-        if isinstance(self.reference, str):
+        if own is self or isinstance(self.reference, str):
             return own
         mean, cov = self.reference
-        return own.with_parameters(reference=(
-            points_in_units(mean, scales), covariance_in_units(cov, scales)))
+        return own.changed_to(reference=(points_in_units("reference", mean, scales),
+                                         covariance_in_units("reference", cov, scales)))
 
     def __post_init__(self) -> None:
         check_part("sampler", self.sampler)

@@ -148,7 +148,7 @@ class ModeJumping(Composite, name="jumps"):
         factors = check_covariances("covs", 1.0 if self.covs is None else self.covs, K, d)
         if factors.ndim == 2:
             factors = factors[:, :, None] * np.eye(d)
-        if K == 1 and not self.fit and self.kinds() == ("hop",):
+        if K == 1 and self.kinds() == ("hop",):
             raise ValueError("means must name two modes or more for hops between them, not "
                              f"{shown(self.means)}")
         weights = check_array(
@@ -158,17 +158,24 @@ class ModeJumping(Composite, name="jumps"):
             raise ValueError(f"weights must be positive, not {weights.min()}")
         return weights, means, factors
 
+    @property
+    def is_placed(self) -> bool:
+        return super().is_placed or self.jump_cov is not None
+
     def in_units(self, scales: NDArray[np.float64]) -> ModeJumping:
+        own = super().in_units(scales)
+        if own is self:
+            return self
         changed = {}
         if self.jump_cov is not None:
-            changed["jump_cov"] = covariance_in_units(self.jump_cov, scales)
+            changed["jump_cov"] = covariance_in_units("jump_cov", self.jump_cov, scales)
         if self.covs is not None:
             covs = real_array("covs", self.covs)
-            K = len(real_array("means", self.means))
-            if covs.shape in ((), (K,)):  # one number for each component
+            if covs.ndim < 2:  # a number for each component, or for all
+                K = len(real_array("means", self.means))
                 covs = np.broadcast_to(covs, (K,))[:, None] * np.ones(len(scales))
-            changed["covs"] = np.array([covariance_in_units(one, scales) for one in covs])
-        return super().in_units(scales).with_parameters(**changed)
+            changed["covs"] = np.array([covariance_in_units("covs", one, scales) for one in covs])
+        return own.changed_to(**changed)
 
     def with_wide(self, mixture: modes.Mixture) -> modes.Mixture:
         """The given components with a wide one in front."""

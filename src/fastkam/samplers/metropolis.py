@@ -160,7 +160,7 @@ class LearnedCovariance(Sampler):
         return self.kernel_class()(*self.learner(x0), jitter=self.jitter)
 
     def default_gain(self, d: int) -> Power:
-        return covariance_gain(d, 0.7)
+        return Power(k=0.7)
 
     def diminishing_gain(self, d: int) -> Power:
         """Return 1 / (1 + n), which gives all states so far equal weights in mean and covariance.
@@ -168,7 +168,10 @@ class LearnedCovariance(Sampler):
         A covariance of only the last n^0.7 states would follow the chain along a curved target, and
         make the steps short.
         """
-        return covariance_gain(d, 1.0)
+        return Power(k=1.0)
+
+    def known_scales_gain(self, d: int) -> Power | None:
+        return covariance_gain(d)
 
     def check_gain(self, gain: Power) -> None:
         check_below_one(gain)
@@ -193,7 +196,6 @@ class AdaptiveMetropolis(LearnedCovariance, name="am"):
     ----------
     Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
     343-373. Algorithm 2; the default gain is (1 + n)^(-0.7); under `Diminishing` it is 1 / (1 + n).
-    From 8 dimensions on it is (10 d + n)^(-0.9), and 1 / (10 d + n).
     """
 
     KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
@@ -264,7 +266,6 @@ class DelayedRejectionAdaptiveMetropolis(LearnedCovariance, name="dram"):
     Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC.
     Statistics and Computing 16, 339-354. Two stages; the default gain is (1 + n)^(-0.7); under
     `Diminishing` it is 1 / (1 + n).
-    From 8 dimensions on it is (10 d + n)^(-0.9), and 1 / (10 d + n).
     """
 
     second_cov_ratio: float = 0.04

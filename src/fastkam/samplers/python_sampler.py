@@ -102,7 +102,8 @@ class PythonSampler(Sampler):
     def log_q(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
         """Return log q(x|y) - log q(y|x), q the proposal's density; 0 if it is symmetric.
 
-        It is called only if the density at y is not 0.
+        It is called only if the density at y is not 0. With -inf the proposal is rejected; NaN and
+        +inf end the run with an error.
         """
         return 0.0
 

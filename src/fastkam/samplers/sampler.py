@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import copy
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -49,15 +50,28 @@ class Sampler(Parameters):
         lengths = vars(type(self)).get("LENGTHS")
         return lengths is not None and all(getattr(self, name) is None for name in lengths)
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether it is given points or matrices that `in_units` converts."""
+        return any(getattr(self, name) is not None for name in self.POSITIONS)
+
     def in_units(self, scales: NDArray[np.float64]) -> Self:
-        """This sampler with its points and matrices in units of the scales (d,)."""
-        return self.with_parameters(**{
-            name: points_in_units(value, scales) for name in self.POSITIONS
+        """This sampler with its points and matrices in units of the scales (d,).
+
+        The kernels of a run are built by it.
+        """
+        if (scales == 1).all() or not self.is_placed:
+            return self
+        return self.changed_to(**{
+            name: points_in_units(name, value, scales) for name in self.POSITIONS
             if (value := getattr(self, name)) is not None})
 
-    def with_parameters(self, **changed: Any) -> Self:
-        """This sampler, or one with other parameters if there are any."""
-        return replace(self, **changed) if changed else self
+    def changed_to(self, **parameters: Any) -> Self:
+        """A copy with other values of some parameters."""
+        new = copy.copy(self)
+        for name, value in parameters.items():
+            object.__setattr__(new, name, value)
+        return new
 
     @property
     def needs_gradient(self) -> bool:
@@ -96,6 +110,10 @@ class Sampler(Parameters):
         """The gain under a diminishing schedule that has none."""
         return self.default_gain(d)
 
+    def known_scales_gain(self, d: int) -> Power | None:
+        """The gain of a run in units of scales that a search has found, if it is another one."""
+        return None
+
     def check_gain(self, gain: Power) -> None:
         """Refuse a gain for which the update is undefined."""
 
@@ -131,12 +149,24 @@ class Composite(Sampler):
     @property
     def relative(self) -> bool:
         """Whether it and all its parts run in units of the scales."""
-        return super().relative and all(part.relative for part in self.parts())
+        known = list(map(id, self.direct().values()))
+        return super().relative and all(
+            part.relative and (id(part) in known or not part.is_placed) for part in self.parts())
+
+    def direct(self) -> dict[str, Sampler]:
+        """The samplers among its parameters, by name."""
+        return {one.name: value for one in fields(self)
+                if isinstance(value := getattr(self, one.name), Sampler)}
+
+    @property
+    def is_placed(self) -> bool:
+        return super().is_placed or any(one.is_placed for one in self.direct().values())
 
     def in_units(self, scales: NDArray[np.float64]) -> Self:
-        inner = {one.name: value.in_units(scales) for one in fields(self)
-                 if isinstance(value := getattr(self, one.name), Sampler)}
-        return super().in_units(scales).with_parameters(**inner)
+        own = super().in_units(scales)
+        inner = {name: one.in_units(scales) for name, one in self.direct().items()
+                 if one.is_placed}
+        return own if own is self or not inner else own.changed_to(**inner)
 
     @property
     def needs_gradient(self) -> bool:
@@ -153,6 +183,9 @@ class Composite(Sampler):
 
     def diminishing_gain(self, d: int) -> Power:
         return self.parts()[0].diminishing_gain(d)
+
+    def known_scales_gain(self, d: int) -> Power | None:
+        return self.parts()[0].known_scales_gain(d)
 
     def check_gain(self, gain: Power) -> None:
         for part in self.parts():
@@ -182,15 +215,15 @@ def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -
     return part
 
 
-def points_in_units(points: Any, scales: NDArray[np.float64]) -> Any:
+def points_in_units(name: str, points: Any, scales: NDArray[np.float64]) -> Any:
     """Points (..., d) in units of the scales; of another shape, which `build` refuses, as given."""
-    array = real_array("points", points)
+    array = real_array(name, points)
     return array / scales if array.shape[-1:] == scales.shape else points
 
 
-def covariance_in_units(cov: Any, scales: NDArray[np.float64]) -> Any:
+def covariance_in_units(name: str, cov: Any, scales: NDArray[np.float64]) -> Any:
     """A covariance, a number, (d,) or (d, d), in units of the scales; see `points_in_units`."""
-    array, d = real_array("cov", cov), len(scales)
+    array, d = real_array(name, cov), len(scales)
     if array.shape == (d, d):
         return array / (scales[:, None] * scales)
     return array / scales**2 if array.shape in ((), (d,)) else cov
@@ -224,17 +257,18 @@ def as_power(name: str, value: Any) -> Power:
             f"{name} must be a positive number or a Power, not {shown(value)}") from None
 
 
-LARGE, LEAST_DECAY, STATES_EACH = 8, 0.9, 10.0  # see covariance_gain
+LARGE, STATES_EACH = 8, 10.0  # see covariance_gain
 
 
-def covariance_gain(d: int, k: float) -> Power:
-    """The gain with which a covariance in d dimensions is learned.
+def covariance_gain(d: int) -> Power | None:
+    """The gain with which a covariance in d dimensions is learned where the scales are known.
 
-    It is (1 + n)^-k, and from 8 dimensions on (10 d + n)^-k, k at least 0.9: the covariance is that
-    of about the last n^k states. If these are few for its dimension, it is nearly singular; the
-    chain then moves along a few directions alone, and does not recover.
+    In 8 dimensions and more it is (10 d + n)^-0.9. With a gain (1 + n)^-k, a covariance is that of
+    about the last n^k states. If these are few for its dimension, it is nearly singular; the chain
+    then moves along a few directions alone, and does not recover. Where scales may be wrong by
+    orders of magnitude, such a slow gain would not come to the right ones.
     """
-    return Power(k=k) if d < LARGE else Power(k=max(k, LEAST_DECAY), offset=STATES_EACH * d)
+    return None if d < LARGE else Power(k=0.9, offset=STATES_EACH * d)
 
 
 MOST_DENSE = 50  # dimensions up to which a full covariance is learned by default
@@ -247,10 +281,9 @@ def check_metric(metric: Any) -> None:
         check_choice("metric", metric, LEARNED_METRICS)
 
 
-def metric_gain(metric: str | None, d: int, k: float) -> Power:
-    """The gain with which a metric is learned: that of a covariance if it is dense."""
-    dense = metric == "dense" or (metric is None and d <= MOST_DENSE)
-    return covariance_gain(d, k) if dense else Power(k=k)
+def is_dense(metric: str | None, d: int) -> bool:
+    """Whether a full covariance is learned as the metric."""
+    return metric == "dense" or (metric is None and d <= MOST_DENSE)
 
 
 def metric_factor(
@@ -266,7 +299,7 @@ def metric_factor(
     if factor.ndim == 2 and metric == "diagonal":
         raise ValueError("preconditioner must be a number or (d,) for a diagonal metric, not "
                          f'{shown(preconditioner)}: use metric="dense" or "fixed"')
-    if metric == "dense" or (metric is None and d <= MOST_DENSE):
+    if is_dense(metric, d):
         return full_factor("preconditioner", cov, d)
     return factor if factor.ndim == 2 else np.full(d, factor)
 

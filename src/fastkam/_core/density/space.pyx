@@ -200,18 +200,22 @@ cdef int call_constrain(const Segment *s, const double *z, double *x, double *be
                         double *above, double *log_jacobian) noexcept with gil:
     cdef Callback callback = <Callback>s.transform
     cdef Py_ssize_t k
+    cdef bint outside = False, no_number = False
     try:
         point = vector(s.n_z, z)
         put(callback.object.constrain(point), s.n_x, "constrain", x)
+        for k in range(s.n_x):
+            no_number |= isnan(x[k])
+            outside |= not (isfinite(x[k]) and s.low <= x[k] <= s.high)
+        if no_number:  # the density is then NaN, and not 0
+            log_jacobian[0] = NAN
+        if outside:
+            return OUTSIDE
         log_jacobian[0] += callback.object.log_jacobian(point)
     except BaseException as error:
         callback.error = error
         return BROKEN
     for k in range(s.n_x):
-        if isnan(x[k]):  # the density is then NaN, and not 0
-            log_jacobian[0] = NAN
-        if not (isfinite(x[k]) and s.low <= x[k] <= s.high):
-            return OUTSIDE
         distances(s, x[k], below + k, above + k)
     return 0
 

@@ -22,7 +22,10 @@ cdef class Point:
 
 
 cdef class Proposal:
-    """The return value of `step` if the engine decides: a point, and log q(x|y) - log q(y|x)."""
+    """The return value of `step` if the engine decides: a point, and log q(x|y) - log q(y|x).
+
+    NaN and +inf are errors, unless the density of the point is 0.
+    """
 
     def __init__(self, Point point not None, log_q=0.0):
         self.point, self.log_q = point, log_q

@@ -6,6 +6,8 @@ replayed with the points that it had received and its random numbers (python_ker
 """
 cimport cython
 
+from libc.math cimport INFINITY
+
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, Chain
 from fastkam._core.engine.step cimport KEPT, keep_point, recall_point
 from fastkam._core.linalg.dense cimport copy
@@ -171,7 +173,10 @@ cdef class StepKernel(PythonKernel):
         verdict = self.verdict
         if isinstance(verdict, Proposal):
             self.check_point(c, (<Proposal>verdict).point)
-            self.fields.log_ratio("step", "return a log_q that is", (<Proposal>verdict).log_q)
+            if (<Proposal>verdict).point.logp > -INFINITY:
+                self.fields.log_ratio("step", "return a log_q that is", (<Proposal>verdict).log_q)
+            else:
+                self.fields.number("step", "return a log_q that is", (<Proposal>verdict).log_q)
         elif isinstance(verdict, Decision):
             alpha = self.fields.number("step", "return an alpha that is", (<Decision>verdict).alpha)
             if not 0 <= alpha <= 1:
