@@ -301,12 +301,12 @@ def test_a_stop_rule_is_a_budget_too():
 
 
 def test_a_rule_of_time_that_ends_weighted_draws_is_named():
-    def slow_later(x):
-        time.sleep(0.01 if calls.n > 100 else 0.0)
+    def slow_later(x):  # after learning, which may take half of the time
+        time.sleep(0.05 if calls.n > 600 else 0.0)
         return calls(x)
 
     calls = Bent()
-    rule = fk.stop.Time(4) | fk.stop.Evaluations(1900)
+    rule = fk.stop.Time(8) | fk.stop.Evaluations(1900)
     result = fk.sample(slow_later, np.ones(3), surrogate="learn", stop=rule, seed=1, draws=5000,
                        **QUIET)
     assert result.log_weights is not None
