@@ -46,7 +46,7 @@ def test_draws_after_a_longer_warm_up_are_right(whole):
 
 
 def test_with_1000_steps_they_are_not():
-    """With the gain of few dimensions they are too narrow, too."""
+    """Draws by the gain of few dimensions are too narrow, too."""
     faster = fk.schedules.Finite(gain=fk.schedules.Power(k=0.7))
     for schedule in ("finite", faster):
         result = quietly(correlated, np.zeros(D), tune=1000, schedule=schedule)
