@@ -1,5 +1,6 @@
 """Stop rules: when combinations are met or due, and when rules are evaluated."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 
 import numpy as np
@@ -94,12 +95,13 @@ def test_forecasts_during_a_run():
 
 @pytest.mark.parametrize(("text", "seconds"), [
     ("90s", 90), ("10min", 600), (" 2 h ", 7200), (".5h", 1800), ("11h50min", 42_600),
-    ("1h 2min 3.5s", 3723.5), ("2h30s", 7230)])
+    ("1h 2min 3.5s", 3723.5), ("2h30s", 7230), ("1d", 86_400), ("1d 2h", 93_600),
+    (timedelta(hours=2, seconds=1), 7201)])
 def test_times_as_texts(text, seconds):
     assert fk.stop.Time(text).limit == seconds
 
 
-@pytest.mark.parametrize("text", ["", " ", "h", "10", "50min11h", "1h1h", "1h,2min", "0min"])
+@pytest.mark.parametrize("text", ["", " ", "h", "10", "50min11h", "1h1h", "1h,2min", "0min", "2h1d", "1day"])
 def test_texts_that_are_no_times(text):
     with pytest.raises(ValueError, match="limit must be"):
         fk.stop.Time(text)

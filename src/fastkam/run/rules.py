@@ -6,7 +6,8 @@ import math
 import numbers
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fastkam.arguments import check_integer, check_number, shown
 
@@ -93,9 +94,9 @@ class Evaluations(StopRule):
         return max(0.0, (self.count - run.evaluations) * run.seconds_per_evaluation)
 
 
-# hours, minutes and seconds, each optional; possessive, so that long texts are refused quickly
-DURATION = r"\s*+" + "".join(
-    rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in ("h", "min", "s"))
+UNITS = {"d": 86_400, "h": 3600, "min": 60, "s": 1}
+# each unit at most once, in this order; possessive, so that long texts are refused quickly
+DURATION = r"\s*+" + "".join(rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in UNITS)
 
 
 @dataclass(frozen=True)
@@ -104,34 +105,41 @@ class Time(StopRule):
 
     Parameters
     ----------
-    limit : float or str
-        Seconds, or a text such as "90s", "10min", "2h" or "11h50min".
+    limit : float, str or timedelta
+        Seconds, or a text such as "90s", "10min", "2h", "11h50min" or "1d".
     """
 
-    limit: float | str
+    limit: float | str | timedelta
 
     def __post_init__(self) -> None:
         limit = self.limit
         if isinstance(limit, str):
             found = re.fullmatch(DURATION, limit)
             if not found or not any(found.groups()):
-                raise ValueError('limit must be like "90s", "10min", "2h" or "11h50min", not '
-                                 f"{shown(limit)}")
+                raise ValueError('limit must be like "90s", "10min", "2h", "11h50min" or "1d", '
+                                 f"not {shown(limit)}")
             limit = sum(float(number or 0) * seconds for number, seconds in
-                        zip(found.groups(), (3600, 60, 1), strict=True))
+                        zip(found.groups(), UNITS.values(), strict=True))
+        elif isinstance(limit, timedelta):
+            limit = limit.total_seconds()
         object.__setattr__(self, "limit", check_number("limit", limit, above=0))
 
+    @property
+    def seconds(self) -> float:
+        """The limit in seconds."""
+        return float(cast(float, self.limit))
+
     def met(self, run: Run) -> bool:
-        return run.seconds >= float(self.limit)
+        return run.seconds >= self.seconds
 
     def due(self, run: Run) -> bool:
         return self.met(run)
 
     def limits(self) -> Limits:
-        return Limits(seconds=float(self.limit))
+        return Limits(seconds=self.seconds)
 
     def forecast(self, run: Run) -> float | None:
-        return max(0.0, float(self.limit) - run.seconds)
+        return max(0.0, self.seconds - run.seconds)
 
 
 @dataclass(frozen=True)
