@@ -101,7 +101,8 @@ def test_times_as_texts(text, seconds):
     assert fk.stop.Time(text).limit == seconds
 
 
-@pytest.mark.parametrize("text", ["", " ", "h", "10", "50min11h", "1h1h", "1h,2min", "0min", "2h1d", "1day"])
+@pytest.mark.parametrize("text", [
+    "", " ", "h", "10", "50min11h", "1h1h", "1h,2min", "0min", "2h1d", "1day"])
 def test_texts_that_are_no_times(text):
     with pytest.raises(ValueError, match="limit must be"):
         fk.stop.Time(text)

@@ -88,5 +88,5 @@ def holds(rule: StopRule, run: WeightedRun, table: Any) -> bool:
     if isinstance(rule, Evaluations):
         return run.evaluations >= rule.count
     if isinstance(rule, Time):
-        return run.seconds >= float(rule.limit)
+        return run.seconds >= rule.seconds
     return bool(rule.met(cast(Any, run)))  # a user's own rule
