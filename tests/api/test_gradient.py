@@ -170,6 +170,13 @@ def test_divergences_are_warned_of():
     assert result.stats["n_steps"].dtype == np.int64
 
 
+def test_divergences_of_a_thinned_run_are_those_recorded():
+    funnel = fk.targets.TARGETS["funnel"]()
+    with pytest.warns(fk.SamplingWarning, match="of 400 recorded trajectories diverged"):
+        sample(funnel, np.zeros(funnel.dim), sampler="nuts", thin=3, draws=100, tune=100, seed=1)
+
+
+
 def test_divergences_among_other_moves_are_only_counted():
     banana = fk.targets.banana(b=0.1, d=2)
     inner = fk.ParallelTempering(sampler=fk.HMC(n_steps=2), n_replicas=5, min_beta=0.02)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam.hosts.steps import Chains
 from fastkam.samplers import SAMPLERS
 
 PRECISION = np.linalg.inv([[2.0, 0.8, -0.3], [0.8, 1.0, 0.2], [-0.3, 0.2, 0.5]])
@@ -103,6 +104,17 @@ def test_subclasses_with_own_arguments(units):
 def test_parts_that_cannot_be_converted_keep_the_units_of_the_user():
     assert not InTuple().relative
     assert fk.ModeJumping(sampler=InTuple.some[0]).relative
+
+
+def test_steps_of_a_host_are_in_the_units_of_its_scales():
+    """Points that the user gives are converted, as in a run."""
+    def course(units):
+        chains = Chains(lambda X: -0.5 * np.square(X / units).sum(axis=1), np.ones((2, 3)) * units,
+                        sampler=fk.AdaptiveMetropolis(mean=CENTER * units), tune=100, scales=units,
+                        seed=np.random.SeedSequence(1))
+        return chains.chains[0].state()["kernel.mu"]
+
+    np.testing.assert_array_equal(course(UNITS["mixed"]), CENTER)
 
 
 def test_as_many_modes_as_dimensions():

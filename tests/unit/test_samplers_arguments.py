@@ -108,6 +108,20 @@ def test_bad_value(name, parameter, value):
         assert repr(value) in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [0.5, 19.9])
+def test_a_divergence_threshold_that_biases_nuts(value):
+    with pytest.raises(ValueError, match=rf"divergence_threshold must be at least 20 .* {value}"):
+        fk.NUTS(divergence_threshold=value)
+    assert fk.HMC(divergence_threshold=value).divergence_threshold == value
+
+
+@pytest.mark.parametrize("fit", [True, False])
+def test_hops_need_two_modes(fit):
+    sampler = fk.ModeJumping(means=[[0.0, 0.0]], moves="hop", fit=fit)
+    with pytest.raises(ValueError, match="means must name two modes or more for hops"):
+        sampler.build(np.zeros(2))
+
+
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_parameters_are_given_by_name_and_stay(name):
     with pytest.raises(TypeError):

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
+from scipy.stats import binom
 
 from fastkam._core.surrogate.learned import MOST_DIMENSIONS, LearnedDensity
 from fastkam.surrogate import regression
+from fastkam.surrogate.checking import at_least
 from fastkam.surrogate.density import Support
 from fastkam.surrogate.design import higher_than_expected
 from fastkam.surrogate.drawing import Drawing
@@ -221,3 +223,9 @@ def test_a_surrogate_is_learned_again_after_many_draws():
     Disappointed(done, None, 4, 100, None, None, "PCG64", None, None).carry_out(rounds, 2000)
     assert made == [(900, 1080), (1480, 1550)]
     assert len(done.lines) == 2
+
+
+def test_the_probability_of_as_many_successes():
+    for n in range(21):
+        for p in (0.0, 1e-3, 0.2, 1.0):
+            np.testing.assert_allclose(at_least(n, 20, p), binom.sf(n - 1, 20, p), rtol=1e-12)

@@ -158,8 +158,7 @@ class Proposals:
         if result.target.is_estimate:
             raise ValueError("proposals of a density that is estimated cannot be shown")
         self.scales, self.evaluated = state.scales, []
-        sampler = state.sampler.in_units(self.scales)
-        kernel = sampler.build(state.x0[0] / self.scales)
+        kernel = state.own_sampler.build(state.x0[0] / self.scales)
         if kernel.several or kernel.width > 1:
             raise ValueError(f"{type(state.sampler).__name__} evaluates several points a step: "
                              "its proposals are no single points")

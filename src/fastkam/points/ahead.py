@@ -195,7 +195,7 @@ class Ahead:
         start = past.x0[k] / past.scales
         bits = getattr(np.random, past.bit_generator)()
         bits.state = node.generator
-        chain = ChainState(past.sampler.in_units(past.scales).build(start), bits, start)
+        chain = ChainState(past.own_sampler.build(start), bits, start)
         chain.keep_history(len(past.snapshot_steps))
         chain.restore(node.state)
         target = self.target.bind()

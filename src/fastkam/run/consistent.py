@@ -74,7 +74,7 @@ def empty_chain(run: RunState) -> ChainState:
     size = max(sum(value.nbytes for value in state.values()) for state in run.states)
     try:
         with room_for(size):
-            kernel = run.sampler.in_units(run.scales).build(x0)
+            kernel = run.own_sampler.build(x0)
         chain = ChainState(kernel, run.generator(0), x0, n_aux=noise_of(run.states[0]))
     except BadField:
         raise

@@ -31,7 +31,7 @@ class ChainGroup:
         x0 = past.x0[indices] / past.scales
         middle = x0.mean(axis=0)  # chains that share their adaptation begin with equal kernels
         # all kernels first, then all chains: with thousands of chains each kind shares memory pages
-        sampler = past.sampler.in_units(past.scales)
+        sampler = past.own_sampler
         kernels = [sampler.build(middle if past.share else start) for start in x0]
         generators = [past.generator(k) for k in indices]
         self.chains = [ChainState(kernel, generator, start, n_aux=run.target.n_aux)

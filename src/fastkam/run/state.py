@@ -138,6 +138,11 @@ class RunState:
         return bool((self.scales != 1).any())
 
     @property
+    def own_sampler(self) -> Sampler:
+        """The sampler with which kernels are built, in units of the scales."""
+        return self.sampler.in_units(self.scales)
+
+    @property
     def chains(self) -> int:
         """Number of chains."""
         return len(self.x0)

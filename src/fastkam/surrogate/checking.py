@@ -145,6 +145,9 @@ def above_expected(log_weights: Array, log_shares: Array, found: Array) -> int:
     at = int(np.searchsorted(share, ABOVE))
     expected = share[at] + 2 * np.sqrt(share[at] * (w @ w)) / w.sum()
     n = int((found > lw[at]).sum())
-    # the probability of n or more, of a binomial distribution
-    as_many = betainc(n, len(found) - n + 1, min(expected, 1.0)) if n else 1.0
-    return n if as_many < FALSE_ALARM else 0
+    return n if at_least(n, len(found), min(expected, 1.0)) < FALSE_ALARM else 0
+
+
+def at_least(n: int, m: int, p: float) -> float:
+    """The probability of n or more successes in m trials, each of probability p."""
+    return float(betainc(n, m - n + 1, p)) if n else 1.0
