@@ -249,14 +249,19 @@ cdef class State:
     def check_relations(self, state, step):
         """Raise BadField if fields within their ranges contradict each other."""
 
-    def restore(self, state):
-        """Restore every field from what `state` has returned; the caller has checked it."""
+    def restore(self, state, within=""):
+        """Restore every field from what `state` has returned; the caller has checked it.
+
+        The names of the fields begin with `within`: "rung0.kernel." for a kernel of a part.
+        """
         for name, part in self.parts().items():
-            start = f"{name}."
-            part.restore({field.removeprefix(start): value for field, value in state.items()
-                          if field.startswith(start)})
+            part.restore(state, f"{within}{name}.")
         for name, view in self.views().items():
-            view[...] = state[name]
+            view[...] = state[within + name]
+        self.restored()
+
+    def restored(self):
+        """Compute what follows from the fields, which have been restored."""
 
     def learned(self):
         """Return the fields that are recorded through warm-up, {name: array}."""

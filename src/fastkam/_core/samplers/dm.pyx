@@ -93,8 +93,7 @@ cdef class DivergenceMinimization(Kernel):
         if state["frozen"] and not state["banked"]:
             raise BadField("banked", "must be at least 1 where adaptation has ended, not 0")
 
-    def restore(self, state):
-        super().restore(state)
+    def restored(self):
         if self.frozen:
             self.build_index()
 

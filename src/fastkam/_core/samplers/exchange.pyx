@@ -66,8 +66,7 @@ cdef class Exchange(Kernel):
         if not (np.diff(ladder) <= 0).all():
             raise BadField("ladder", f"must decrease, not {ladder}")
 
-    def restore(self, state):
-        super().restore(state)
+    def restored(self):
         self.replicas.set_ladder(&self.ladder[0])
 
     cdef const double *state_at(self, int r) noexcept nogil:

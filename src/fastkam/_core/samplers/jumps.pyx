@@ -164,8 +164,7 @@ cdef class ModeJumping(Kernel):
         inner = np.array_equal(state.get("move"), INNER)
         super().check(state, step._replace(under_way=step.under_way and inner))
 
-    def restore(self, state):
-        super().restore(state)
+    def restored(self):
         self.pack()
 
     def join(self, ModeJumping first, int sharers):

@@ -71,8 +71,7 @@ cdef class LocalNormal(Kernel):
         set_pass(&self.at_x, m, d, padded, &self.buffers[0, 0])
         set_pass(&self.at_y, m, d, padded, &self.buffers[1, 0])
 
-    def restore(self, state):
-        super().restore(state)
+    def restored(self):
         self.forget_points()
 
     cdef double gamma(self) noexcept nogil:

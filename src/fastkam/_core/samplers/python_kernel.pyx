@@ -129,7 +129,9 @@ cdef class PythonKernel(Kernel):
         if step.under_way and not streams:
             raise BadField("streams", "must not be empty where a step is under way")
 
-    def restore(self, state):
+    def restore(self, state, within=""):
+        state = {name.removeprefix(within): value for name, value in state.items()
+                 if name.startswith(within)}
         self.fields.set(self.fields.restored("", state))
         self.begun = self.fields.restored("begun.", state)
         self.origin = np.array(state["step.origin"])
@@ -140,6 +142,7 @@ cdef class PythonKernel(Kernel):
         self.E, seen, self.logp_seen, t, adapts = state["step.numbers"]
         self.seen, self.step_t, self.step_adapts = bool(seen), int(t), bool(adapts)
         self.stale = len(self.streams) > 0
+        self.restored()
 
     def join(self, first, int sharers):
         self.sharers = sharers

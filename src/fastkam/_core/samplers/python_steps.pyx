@@ -31,8 +31,7 @@ cdef class StepKernel(PythonKernel):
     cdef object verdict             # its return value
     cdef list received              # the points that it has received
 
-    def restore(self, state):
-        super().restore(state)
+    def restored(self):
         self.running = None
 
     cdef int open(self, Chain *c, double *y) except -1:

@@ -41,8 +41,7 @@ cdef class Reference(State):
             np.asarray(self.mean)[...], np.asarray(self.L)[...] = given
             self.find_norm()
 
-    def restore(self, state):
-        super().restore(state)
+    def restored(self):
         self.find_norm()
 
     cdef void find_norm(self) noexcept nogil:
