@@ -22,7 +22,7 @@ from fastkam.outputs import Outputs
 from fastkam.points.desk import Desk
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import check_room, read, write
-from fastkam.run.drive import go_on
+from fastkam.run.drive import go_on, one_blas_thread
 from fastkam.run.files import check_path
 from fastkam.run.options import RunOptions
 from fastkam.run.resampled import evenly, spread
@@ -359,7 +359,8 @@ def go_on_with(
         check_room(path, state, 0 if draws is not None else state.requested)
     if options.store is not None:
         state = moved_into(options.store, state)
-    with options.shield, options.report, options.closing, writing(state):
+    with (options.shield, options.report, options.closing, writing(state),
+          one_blas_thread()):
         outcome = go_on(state, target, draws, options)
         new = Result(outcome.state, own)
         new.workers, new.found = desk.report(), outcome.found

@@ -19,7 +19,7 @@ from fastkam.problem.given import as_problem, names_of, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
 from fastkam.run.drawn_starts import check_order, drawn_starts, labels_of
-from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
+from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget, one_blas_thread
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
 from fastkam.run.rules import StopRule, as_stop
@@ -315,12 +315,14 @@ def sample(
         try:
             if learning and call.learn():
                 return concluded(call.weighted(), call)
-            state, options = call.prepare(), call.options
+            with one_blas_thread():
+                state, options = call.prepare(), call.options
         except (SamplingError, SamplingWarning, KeyboardInterrupt) as error:
             if call.learned is None or getattr(error, "result", None) is not None:
                 raise
             return of_learning(call, call.learned, error)
-        with options.shield, options.report, options.closing, writing(state):
+        with (options.shield, options.report, options.closing, writing(state),
+              one_blas_thread()):
             return concluded(carry_out_to_its_end(state, call.target, call.rows, options), call)
 
 

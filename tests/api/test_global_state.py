@@ -1,5 +1,6 @@
 """A run leaves the host as it was: global generator, warnings, logging, BLAS threads, signals."""
 
+import itertools
 import logging
 import pickle
 import signal
@@ -10,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import densities
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401, its BLAS would be loaded within a call
 from densities import D
 from runs import sample
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -51,6 +53,23 @@ def test_a_run_leaves_global_state_unchanged(threads):
         with pytest.raises(fk.SamplingError):
             sample(fails, np.zeros(D), chains=2, threads=threads)
         assert host() == before
+
+
+def test_all_of_a_call_has_one_blas_thread():
+    """The search, the draws and the look for further modes: others would wait for a long time."""
+    inside, calls = set(), itertools.count()
+
+    def density(x):
+        if next(calls) % 50 == 0:
+            inside.add(tuple(blas_threads()))
+        return densities.python(x)
+
+    with threadpool_limits(2, user_api="blas"):
+        result = fk.sample(density, np.zeros(D), seed=1, progress=False)
+        assert inside == {(1,) * len(blas_threads())}
+        inside.clear()
+        result.resume(draws=100, progress=False)
+        assert inside == {(1,) * len(blas_threads())}
 
 
 def test_runs_side_by_side_leave_the_number_of_blas_threads():

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from fastkam._core.engine.fault import Fault
 from fastkam.diagnostics.checks import findings
@@ -143,15 +142,14 @@ class Run:
         try:
             if report.wanted:
                 report.monitor.begin(self)
-            with one_blas_thread():
-                for rows in self.milestones(stop):
-                    if self.advance(rows, threads, between) or self.may_end(stop):
-                        status = "stopped"
-                        self.stopped_by = ASKED if report.asked else repr(stop.reason(self))
-                        break
-                for group in self.groups:  # extras that another chain has found since
-                    group.record()
-                check_complete(self.trace)
+            for rows in self.milestones(stop):
+                if self.advance(rows, threads, between) or self.may_end(stop):
+                    status = "stopped"
+                    self.stopped_by = ASKED if report.asked else repr(stop.reason(self))
+                    break
+            for group in self.groups:  # extras that another chain has found since
+                group.record()
+            check_complete(self.trace)
             with self.shield.opened:
                 if report.at_end:
                     report.monitor.look(self, stop, last=True)
@@ -366,14 +364,3 @@ def milestones(rows):
     while some < rows:
         yield some
         some += max(100, some // 5)
-
-
-def one_blas_thread():
-    """A context in which BLAS has one thread, if this can be undone reliably.
-
-    The number of threads belongs to the process. Runs in several threads could restore it in the
-    wrong order; only runs of the main thread are certainly nested.
-    """
-    if threading.current_thread() is threading.main_thread():
-        return threadpool_limits(1, user_api="blas")
-    return nullcontext()
