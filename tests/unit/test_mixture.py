@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from fastkam._core.numerics.mixture import expect, log_densities
+from fastkam._core.numerics.mixture import expect, log_densities, nearest
 from fastkam.samplers import modes
 from fastkam.search.mixture import Mixture
 
@@ -52,6 +52,15 @@ def test_the_density_has_the_tails_of_each_component(mixture):
     terms[:, 0] = stats.multivariate_t(means[0], factors[0] @ factors[0].T, df=3).logpdf(states)
     np.testing.assert_allclose(log_densities(states, weights, means, factors),
                                logsumexp(np.log(weights) + terms, axis=1), rtol=1e-9)
+
+
+def test_the_nearest_component_is_that_of_the_least_mahalanobis_distance(mixture):
+    _, means, factors, states = mixture
+    squares = np.array([(np.linalg.solve(L, (states - mean).T) ** 2).sum(axis=0)
+                        for mean, L in zip(means, factors, strict=True)])
+    least, k = nearest(states, means, factors)
+    np.testing.assert_allclose(least, squares.min(axis=0), rtol=1e-9)
+    np.testing.assert_array_equal(k, squares.argmin(axis=0))
 
 
 def test_a_component_whose_weight_is_too_small_for_a_number_is_left_out():

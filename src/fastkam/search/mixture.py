@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import product
-from fastkam._core.numerics.mixture import DEGREES, TAIL, TAIL_SCALE, log_densities
+from fastkam._core.numerics.mixture import DEGREES, TAIL, TAIL_SCALE, log_densities, nearest
 from fastkam.samplers import modes
 
 Array = NDArray[np.float64]
@@ -76,13 +76,9 @@ class Mixture:
 
     def nearest(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """(squared Mahalanobis distance (n,), number (n,)) of the component nearest to each row."""
-        squares = np.empty((self.n, len(X)))
-        for k in range(self.n):
-            L, z = self.factors[k + 1], (X - self.means[k + 1]).T
-            for i in range(len(z)):
-                z[i] = (z[i] - (L[i, :i, None] * z[:i]).sum(axis=0)) / L[i, i]
-            squares[k] = (z * z).sum(axis=0)
-        return squares.min(axis=0), squares.argmin(axis=0) + 1
+        squares, k = nearest(np.ascontiguousarray(X), self.means[1:],
+                             np.ascontiguousarray(self.factors[1:]))
+        return squares, k + 1
 
     @cached_property
     def cumulated(self) -> Array:

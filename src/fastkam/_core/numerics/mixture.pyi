@@ -18,6 +18,9 @@ def log_densities(
     means: NDArray[np.float64],
     factors: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
+def nearest(
+    points: NDArray[np.float64], means: NDArray[np.float64], factors: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]: ...
 def expect(
     states: NDArray[np.float64],
     weights: NDArray[np.float64],

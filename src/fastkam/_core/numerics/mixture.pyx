@@ -87,6 +87,32 @@ def log_densities(const double[:, ::1] states, const double[::1] weights,
     return out
 
 
+def nearest(const double[:, ::1] points, const double[:, ::1] means,
+            const double[:, :, ::1] factors):
+    """Return (squared Mahalanobis distance (n,), index (n,)) of the component nearest to a point.
+
+    The factors (K, d, d) of the covariances are lower triangular.
+    """
+    cdef Py_ssize_t i, j, k, m, K = means.shape[0], d = means.shape[1], n = points.shape[0]
+    squares, indices = np.full(n, np.inf), np.zeros(n, np.intp)
+    cdef double[::1] least = squares, z = np.empty(d)
+    cdef Py_ssize_t[::1] which = indices
+    cdef double s, square
+    with nogil:
+        for i in range(n):
+            for k in range(K):
+                square = 0
+                for j in range(d):      # z = L^-1 (x - m)
+                    s = 0
+                    for m in range(j):
+                        s += factors[k, j, m] * z[m]
+                    z[j] = (points[i, j] - means[k, j] - s) / factors[k, j, j]
+                    square += z[j] * z[j]
+                if square < least[i]:
+                    least[i], which[i] = square, k
+    return squares, indices
+
+
 def expect(const double[:, ::1] states, const double[::1] weights, const double[:, ::1] means,
            factors):
     """Make the E step of EM under a mixture without tails.
