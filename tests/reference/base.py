@@ -1,5 +1,6 @@
 """Base classes of the references: Python samplers with a compiled one's parameters."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,34 +54,36 @@ class Composite(Reference):
 
     OWN = {}
 
+    @cached_property
     def parts(self):
         """The references that it is made of."""
         names = {cls: name for name, cls in SAMPLERS.items()}
         return [REFERENCES[next(names[cls] for cls in type(part).__mro__ if cls in names)](s=part)
                 for part in self.s.parts()]
 
+    @cached_property
     def recorded(self):
-        return {name: field for name, field in self.parts()[0].FIELDS.items() if field.stat}
+        return {name: field for name, field in self.parts[0].FIELDS.items() if field.stat}
 
     @property
     def FIELDS(self):
         return self.OWN | {name: Field(field.meaning, dtype=field.dtype, stat=field.stat)
-                           for name, field in self.recorded().items()}
+                           for name, field in self.recorded.items()}
 
     @property
     def GRADIENT(self):
-        return any(part.needs_gradient for part in self.parts())
+        return any(part.needs_gradient for part in self.parts)
 
     def start(self, x0):
         """Make a chain of each part."""
-        self.inner = [part.build(x0).own for part in self.parts()]
+        self.inner = [part.build(x0).own for part in self.parts]
         for inner in self.inner:
             inner.taken = lambda name, own: self.taken(name, own)
         self.show()
 
     def show(self):
         """Show the statistics of the first part as one's own."""
-        for name in self.recorded():
+        for name in self.recorded:
             setattr(self, name, getattr(self.inner[0], name))
 
 

@@ -23,7 +23,7 @@ class DivergenceMinimization(Reference, of="dm"):
         self.bank, self.frozen = [], False
 
     def nearest(self, x):
-        return np.argmin([np.sum((x - point) ** 2) for point, _ in self.bank])
+        return np.argmin(np.sum((x - np.array([point for point, _ in self.bank])) ** 2, axis=1))
 
     def step(self, x, rng):
         C = self.C if not self.frozen else self.bank[self.nearest(x)][1]

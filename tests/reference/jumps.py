@@ -21,7 +21,7 @@ class ModeJumping(Composite, of="jumps"):
 
     @property
     def WIDTH(self):
-        return self.parts()[0].WIDTH
+        return self.parts[0].WIDTH
 
     def start(self, x0):
         s, self.move = self.s, 0
@@ -41,7 +41,7 @@ class ModeJumping(Composite, of="jumps"):
 
     def show(self):
         super().show()
-        for name, field in self.recorded().items():
+        for name, field in self.recorded.items():
             if self.move and field.stat in COUNTS:
                 setattr(self, name, 0)
 

@@ -25,6 +25,7 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
 
     def start(self, x0):
         s = self.s
+        self.gammas = given(s.gamma, s.default_gamma())
         self.median = getattr(s.kernel, "length", 1.0) == "median"
         self.length = 1.0 if self.median else getattr(s.kernel, "length", 1.0)
         self.nu = self.first_nu()
@@ -38,7 +39,7 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         return 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
 
     def gamma(self):
-        return power(given(self.s.gamma, self.s.default_gamma()), self.age + 1)
+        return power(self.gammas, self.age + 1)
 
     def white(self, x):
         """A^-1 x, of points (d,) or (n, d)."""
