@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 @checked_names
 def sample(
     target: Any,
-    x0: ArrayLike | Mapping[str, ArrayLike] | Callable[..., Any] | Result | Summary | None = None,
+    x0: (ArrayLike | Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]]
+         | Callable[..., Any] | Result | Summary | None) = None,
     *,
     sampler: str | Sampler = "auto",
     draws: int | None = None,
@@ -93,9 +94,10 @@ def sample(
         `bounds`, `transforms`, `args`, `kwargs` and `derived` make a `Problem`, which can be given
         instead, as can a model with parameter names and starting points: a PyMC model, the result
         of `from_pymc` or `from_bridgestan`, or a distribution of scipy.stats.
-    x0 : array (d,) or (chains, d), dict, Series, callable or Result, optional
-        Where the search begins: one point, or one for each chain; or the parameters by name. If the
-        density is not finite there, nearby points are tried. Without `x0` the search begins at
+    x0 : array (d,) or (chains, d), dict, list of dicts, Series, callable or Result, optional
+        Where the search begins: one point, or one for each chain; or the parameters by name, in a
+        dict or a list of dicts, one for each chain. If the density is not finite there, nearby
+        points are tried. Without `x0` the search begins at
         draws from `prior`, at points within `bounds`, or at points of the model. Starts are drawn
         from a function of a numpy Generator that returns one, from a frozen distribution of
         scipy.stats, or from an earlier run: its `Result` or summary, whose parameters are found by

@@ -51,6 +51,37 @@ def test_a_function_may_return_names():
     assert (x[:, 1] < 1).all()
 
 
+def of_two(a, b):
+    return -0.5 * (a**2 + np.sum(b**2))
+
+
+EACH = [{"a": k, "b": [10.0 + k, 20.0 + k]} for k in range(4)]
+
+
+@pytest.mark.parametrize(("options", "order"), [
+    ({}, [0, 1, 2]),
+    ({"prior": {"b": (stats.norm(0, 30), 2), "a": stats.norm(0, 30)}}, [1, 2, 0]),
+    ({"bounds": {"b": (-99, 99), "a": (-99, 99)}, "shapes": {"b": 2}}, [0, 1, 2])])
+def test_a_list_of_points_by_name(options, order):
+    expected = np.array([[k, 10 + k, 20 + k] for k in range(4)])[:, order]
+    np.testing.assert_allclose(starts(of_two, EACH, **options), expected, atol=1e-12)
+
+
+def test_a_function_of_names_without_a_prior():
+    each = iter(EACH)
+    np.testing.assert_array_equal(starts(of_two, lambda rng: next(each)),
+                                  starts(of_two, EACH))
+
+
+@pytest.mark.parametrize(("x0", "message"), [
+    (EACH[:3], "a dict for each of 4 chains, not 3"),
+    ([*EACH[:3], {"a": 1.0}], "the same names for every chain"),
+    ([*EACH[:3], {"a": 1.0, "b": [1.0]}], "'b' in the same shape for every chain")])
+def test_a_list_of_points_must_be_one_for_each_chain(x0, message):
+    with pytest.raises(ValueError, match=message):
+        starts(of_two, x0)
+
+
 @pytest.mark.parametrize("distribution", [
     stats.multivariate_normal([100, -100], np.eye(2)),
     stats.multivariate_t([100, -100], np.eye(2), df=9)])

@@ -25,6 +25,7 @@ from fastkam.problem.described import Described
 from fastkam.problem.parameters import from_bounds, from_prior
 from fastkam.problem.starts import Evaluate, first_points, none_finite, one_by_one
 from fastkam.problem.transforms import check_transforms, rows_of
+from fastkam.run.drawn_starts import Starts
 from fastkam.run.shapes import check_layout, check_mapping, check_names
 
 Array = NDArray[np.float64]
@@ -411,7 +412,8 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
         plain = arguments["names"] is None and all(isinstance(one, Mapping) for one in given)
         known = {*given[0], *(name for name in given[1] if name in x0)} if plain else set()
         if plain and known <= x0.keys() and not (all_bounded and not known):
-            shapes = {name: np.shape(x0[name]) for name in x0 if name not in known}
+            chains = int(isinstance(x0, Starts))  # the number of axes that are not a parameter's
+            shapes = {name: np.shape(x0[name])[chains:] for name in x0 if name not in known}
             arguments |= {"names": list(x0), "shapes": shapes | dict(given[0])}
     elif x0 is None:
         if arguments.get("bounds") is None and arguments.get("shapes") is None:

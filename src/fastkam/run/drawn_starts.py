@@ -17,7 +17,6 @@ from fastkam.run.streams import Stream, generator_of
 Array = NDArray[np.float64]
 
 
-
 def check_order(target: Any, x0: Any) -> None:
     """Refuse a start in the place of the density, and the density in that of the start."""
     first = target[0] if type(target) in (list, tuple) and target else target
@@ -32,17 +31,18 @@ def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
     Parameters
     ----------
     x0 : object
-        A function of a generator that returns a point, as an array or by name; a frozen
-        distribution of scipy.stats; a `Result`, or draws (chains, n, d), of which some are chosen;
-        a `Summary` of an earlier run, from whose means and standard deviations normal points are
-        drawn, within its outer quantiles; a result of scipy.optimize, whose x is taken.
+        A function of a generator that returns a point, as an array or by name; a list of points by
+        name, one for each chain; a frozen distribution of scipy.stats; a `Result`, or draws
+        (chains, n, d), of which some are chosen; a `Summary` of an earlier run, from whose means
+        and standard deviations normal points are drawn, within its outer quantiles; a result of
+        scipy.optimize, whose x is taken.
     chains : int
     seed : SeedSequence
 
     Returns
     -------
     object
-        Points (chains, d), a dict of arrays (chains, ...), or `x0`.
+        Points (chains, d), `Starts`, or `x0`.
     """
     if isinstance(x0, Recorded):
         return chosen(x0.draws, generator_of(seed, Stream.DRAWN_STARTS, 0), chains, weights_of(x0))
@@ -50,6 +50,10 @@ def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
         return around(x0, generators(seed, chains))
     if isinstance(x0, Mapping):
         return x0["x"] if {"x", "fun", "success"} <= x0.keys() else x0
+    if isinstance(x0, (list, tuple)) and x0 and all(isinstance(one, Mapping) for one in x0):
+        if len(x0) != chains:
+            raise ValueError(f"x0 must have a dict for each of {chains} chains, not {len(x0)}")
+        return stacked(list(x0), "have")
     if isinstance(x0, np.ndarray) and x0.ndim == 3:
         return chosen(real_array("x0", x0), generator_of(seed, Stream.DRAWN_STARTS, 0), chains)
     if callable(getattr(x0, "rvs", None)) and not isinstance(x0, type):
@@ -146,14 +150,22 @@ def check_takes_generator(x0: Callable[..., Any], rng: np.random.Generator) -> N
                         f"rng.normal(size=3), not one of {signature}: {error}") from None
 
 
-def stacked(points: list[Any]) -> Any:
-    """Starts as an array (chains, d), or by name as arrays (chains, ...)."""
+class Starts(dict[str, Any]):
+    """Starts by name, as arrays (chains, ...)."""
+
+
+def stacked(points: list[Any], verb: str = "return") -> Any:
+    """Starts as an array (chains, d), or by name as `Starts`."""
     if isinstance(points[0], Mapping):
         if any(point.keys() != points[0].keys() for point in points):
-            raise ValueError("x0 must return the same names for every start, not "
+            raise ValueError(f"x0 must {verb} the same names for every chain, not "
                              f"{shown([list(point) for point in points])}")
-        return {name: np.stack([np.asarray(point[name]) for point in points])
-                for name in points[0]}
+        starts = {name: [np.asarray(point[name]) for point in points] for name in points[0]}
+        for name, values in starts.items():
+            if len({value.shape for value in values}) > 1:
+                raise ValueError(f"x0 must {verb} {name!r} in the same shape for every chain, not "
+                                 f"{shown([value.shape for value in values])}")
+        return Starts({name: np.stack(values) for name, values in starts.items()})
     arrays = [np.atleast_1d(real_array("x0", point)) for point in points]
     if len({array.shape for array in arrays}) > 1 or arrays[0].ndim != 1:
         raise ValueError("x0 must return a point (d,), of the same d for every start, not "
