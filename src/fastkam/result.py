@@ -21,8 +21,9 @@ from fastkam.errors import SamplingWarning, warn
 from fastkam.outputs import Outputs
 from fastkam.points.desk import Desk
 from fastkam.progress import Progress
+from fastkam.run.blas import one_blas_thread
 from fastkam.run.checkpoint import check_room, read, write
-from fastkam.run.drive import go_on, one_blas_thread
+from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
 from fastkam.run.options import RunOptions
 from fastkam.run.resampled import evenly, spread
@@ -323,6 +324,7 @@ def resume(
                           vectorized=vectorized, check_target=check_target)
 
 
+@one_blas_thread()
 def go_on_with(
     result: Result, target: Any, surrogate: Any, options: RunOptions, *, draws: int | None,
     path: Any, given: bool, vectorized: bool, check_target: bool,
@@ -359,8 +361,7 @@ def go_on_with(
         check_room(path, state, 0 if draws is not None else state.requested)
     if options.store is not None:
         state = moved_into(options.store, state)
-    with (options.shield, options.report, options.closing, writing(state),
-          one_blas_thread()):
+    with options.shield, options.report, options.closing, writing(state):
         outcome = go_on(state, target, draws, options)
         new = Result(outcome.state, own)
         new.workers, new.found = desk.report(), outcome.found

@@ -18,8 +18,9 @@ from fastkam.points.desk import Desk
 from fastkam.problem.given import as_problem, names_of, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
+from fastkam.run.blas import one_blas_thread
 from fastkam.run.drawn_starts import check_order, drawn_starts, labels_of
-from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget, one_blas_thread
+from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
 from fastkam.run.rules import StopRule, as_stop
@@ -312,19 +313,17 @@ def sample(
         check_gradient=check_gradient, surrogate=None if learning else surrogate,
         learning=learning, budget=budget, surrogate_steps=surrogate_steps,
         steps=check_steps(surrogate_steps, surrogate), bit_generator=bit_generator)
-    with desk, options.closing:  # of workers, also if there is no run
+    with desk, options.closing, one_blas_thread():  # closing workers, also if there is no run
         call.begin()
         try:
             if learning and call.learn():
                 return concluded(call.weighted(), call)
-            with one_blas_thread():
-                state, options = call.prepare(), call.options
+            state, options = call.prepare(), call.options
         except (SamplingError, SamplingWarning, KeyboardInterrupt) as error:
             if call.learned is None or getattr(error, "result", None) is not None:
                 raise
             return of_learning(call, call.learned, error)
-        with (options.shield, options.report, options.closing, writing(state),
-              one_blas_thread()):
+        with options.shield, options.report, options.closing, writing(state):
             return concluded(carry_out_to_its_end(state, call.target, call.rows, options), call)
 
 

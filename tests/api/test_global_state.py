@@ -69,6 +69,7 @@ def test_all_of_a_call_has_one_blas_thread():
         assert inside == {(1,) * len(blas_threads())}
         inside.clear()
         result.resume(draws=100, progress=False)
+        fk.choose_sampler(density, np.zeros(D), seed=1)
         assert inside == {(1,) * len(blas_threads())}
 
 

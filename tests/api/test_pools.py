@@ -5,6 +5,7 @@ Pools of packages that are not installed are left out: `pip install loky joblib 
 """
 
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -303,6 +304,19 @@ def test_blas_has_one_thread_in_workers(kind):
         result = sample(with_threads, executor=pool, **OPTIONS | {"draws": 50})
     assert (result.extras["threads"] == 1).all()
     assert blas_threads() == before
+
+
+def minus_threads(x):
+    return -float(blas_threads())
+
+
+def test_blas_has_one_thread_in_tasks_of_a_search():
+    from fastkam.search.spread import evaluate_sent
+
+    target = pickle.dumps(fk.as_target(minus_threads, 1))
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        _, found = evaluate_sent(1, "run", "digest", target, "", np.zeros((3, 1)), None)
+    np.testing.assert_array_equal(found[0], -1)
 
 
 def test_blas_is_limited_while_any_task_runs():

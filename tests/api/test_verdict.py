@@ -41,7 +41,7 @@ def test_a_good_run_is_ok(good):
     assert verdict.status == "ok"
     assert verdict.reasons == ()
     assert str(verdict).startswith("Verdict: ok. The chains agree: R-hat is at most 1.0")
-    assert "No check can find a mode" in " ".join(str(verdict).split())
+    assert "No check of the draws can find a mode" in " ".join(str(verdict).split())
 
 
 def test_it_is_determined_by_the_findings():

@@ -55,7 +55,7 @@ class Composite(Reference):
     OWN = {}
 
     @cached_property
-    def parts(self):
+    def moved(self):
         """The references that it is made of."""
         names = {cls: name for name, cls in SAMPLERS.items()}
         return [REFERENCES[next(names[cls] for cls in type(part).__mro__ if cls in names)](s=part)
@@ -63,7 +63,7 @@ class Composite(Reference):
 
     @cached_property
     def recorded(self):
-        return {name: field for name, field in self.parts[0].FIELDS.items() if field.stat}
+        return {name: field for name, field in self.moved[0].FIELDS.items() if field.stat}
 
     @property
     def FIELDS(self):
@@ -72,11 +72,11 @@ class Composite(Reference):
 
     @property
     def GRADIENT(self):
-        return any(part.needs_gradient for part in self.parts)
+        return any(part.needs_gradient for part in self.moved)
 
     def start(self, x0):
         """Make a chain of each part."""
-        self.inner = [part.build(x0).own for part in self.parts]
+        self.inner = [part.build(x0).own for part in self.moved]
         for inner in self.inner:
             inner.taken = lambda name, own: self.taken(name, own)
         self.show()

@@ -23,7 +23,7 @@ class Exchange(Composite):
 
     @property
     def WIDTH(self):
-        return sum(part.WIDTH for part in self.parts)
+        return sum(part.WIDTH for part in self.moved)
 
     def begin(self, x0, ladder):
         Composite.start(self, x0)

@@ -21,7 +21,7 @@ class ModeJumping(Composite, of="jumps"):
 
     @property
     def WIDTH(self):
-        return self.parts[0].WIDTH
+        return self.moved[0].WIDTH
 
     def start(self, x0):
         s, self.move = self.s, 0

@@ -59,7 +59,7 @@ def test_page_is_complete(tmp_path):
     result = run(draws=6000, tune=1000)
     page = written(result, tmp_path / "run.html", title="First run")
     for words in ("First run", "RobustAdaptiveMetropolis: 2 chains", "ess_bulk", "x[1]",
-                  "The chains agree", "No check can find a mode", "exact: ", "numpy",
+                  "The chains agree", "No check of the draws can find a mode", "exact: ", "numpy",
                   "Vihola, M. (2012)", "@software{fastkam", "We made 2 chains of", "bit generator"):
         assert words in page.text, words
     assert len(page.images) == 5

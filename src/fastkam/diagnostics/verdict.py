@@ -55,7 +55,7 @@ class Verdict:
         if self.evaluations:
             return (f"{self.evaluations} further evaluations have found no place that the chains "
                     "have left out.")
-        return "No check can find a mode that no chain has visited."
+        return "No check of the draws can find a mode that no chain has visited."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as texts, numbers and lists, for JSON."""

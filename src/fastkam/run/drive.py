@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from fastkam.diagnostics import checks, ess_bulk
 from fastkam.diagnostics.look import Finding
@@ -38,18 +35,6 @@ WORTH = 0.25  # effective draws per draw that is kept
 MOST_THINNED = 50
 MOST_DRAWS = 10**6  # used to choose `thin`
 MOST_BYTES = 2**28  # of memory that draws may fill when their number is doubled
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """A context in which BLAS has one thread, if this can be undone reliably.
-
-    More threads are slower at these sizes, and each keeps a processor busy for a tenth of a second
-    after a product. Their number belongs to the process. Runs in several threads could restore it
-    in the wrong order; only runs of the main thread are certainly nested.
-    """
-    if threading.current_thread() is threading.main_thread():
-        return threadpool_limits(1, user_api="blas")
-    return nullcontext()
 
 
 def carry_out_to_its_end(

@@ -19,6 +19,7 @@ from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
 from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
+from fastkam.run.blas import one_blas_thread
 from fastkam.run.drawn_starts import by_labels, drawn_starts, labels_of
 from fastkam.run.faults import describe
 from fastkam.run.hints import advice
@@ -217,13 +218,15 @@ def choose_sampler(
     problem = cast(Any, target) if isinstance(target, Described) else None
     if problem is not None and labels:
         x0 = by_labels(x0, labels, problem.layout.labels)
-    points = starting_points(x0, chains) if problem is None else problem.start(x0, chains, seed)
-    made = as_target(target, points.shape[1], vectorized=vectorized)
-    with before_the_run(made, problem):
-        return choose(made, points, chains, generator_of(seed, Stream.SEARCH), search=True,
-                      surrogate=surrogate, threads=1, known=known_of(problem),
-                      differentiable=partial(as_target, target, points.shape[1],
-                                             vectorized=vectorized, gradient=True))
+    with one_blas_thread():
+        points = (starting_points(x0, chains) if problem is None
+                  else problem.start(x0, chains, seed))
+        made = as_target(target, points.shape[1], vectorized=vectorized)
+        with before_the_run(made, problem):
+            return choose(made, points, chains, generator_of(seed, Stream.SEARCH), search=True,
+                          surrogate=surrogate, threads=1, known=known_of(problem),
+                          differentiable=partial(as_target, target, points.shape[1],
+                                                 vectorized=vectorized, gradient=True))
 
 
 def known_of(problem: Any) -> Known | None:

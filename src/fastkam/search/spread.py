@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.fault import Fault
 from fastkam.arguments import told
+from fastkam.run import worker
 from fastkam.run.same_target import other_in_workers
 from fastkam.run.tasks import numbers, value_of
 from fastkam.run.worker import known_target, portable_error
@@ -119,7 +120,8 @@ def evaluate_sent(
     evaluate = Evaluator(target, np.random.default_rng(0))
     evaluate.noise, evaluate.found = noise, True
     try:
-        values = evaluate(X)
+        with worker.one_blas_thread():
+            values = evaluate(X)
     except Fault as fault:
         fault.cause = portable_error(fault.cause)
         return number, fault

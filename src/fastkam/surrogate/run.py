@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from fastkam._core.engine.fault import Fault
 from fastkam.diagnostics.weights import DOES_NOT_PAY, NO_SURROGATE
@@ -119,7 +118,7 @@ def attempt(
     drawing = Drawing(done, options, chains, draws, rng, seed, bit_generator, layout, coordinates)
     drawing.limit = limit
     try:
-        with watch, threadpool_limits(1), np.errstate(all="ignore"):
+        with watch, np.errstate(all="ignore"):
             rounds = learn(calls, points, known or Known(), rng, budget, done)
             if rounds is None:
                 return done

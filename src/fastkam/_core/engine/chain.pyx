@@ -362,9 +362,10 @@ cdef class ChainState(State):
             state[f"adaptation.{name}"] = value.copy()
         return state
 
-    def restore(self, state):
+    def restore(self, state, within=""):
         """Restore the state returned by `state`; the caller restores the generator."""
-        super().restore(state)
+        super().restore(state, within)
         self.kernel.t = self.t
-        self.history = {name: np.array(state[f"adaptation.{name}"]) for name in self.history}
+        self.history = {name: np.array(state[f"{within}adaptation.{name}"])
+                        for name in self.history}
         self.learned = None

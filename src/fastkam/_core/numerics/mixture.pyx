@@ -93,11 +93,14 @@ def nearest(const double[:, ::1] points, const double[:, ::1] means,
 
     The factors (K, d, d) of the covariances are lower triangular.
     """
-    cdef Py_ssize_t i, j, k, m, K = means.shape[0], d = means.shape[1], n = points.shape[0]
+    cdef Py_ssize_t i, j, k, m, K = means.shape[0], d = points.shape[1], n = points.shape[0]
     squares, indices = np.full(n, np.inf), np.zeros(n, np.intp)
     cdef double[::1] least = squares, z = np.empty(d)
     cdef Py_ssize_t[::1] which = indices
     cdef double s, square
+    if (means.shape[1] != d or factors.shape[0] != K
+            or not d == factors.shape[1] == factors.shape[2]):
+        raise ValueError("points (n, d), means (K, d) and factors (K, d, d) must fit each other")
     with nogil:
         for i in range(n):
             for k in range(K):
