@@ -319,12 +319,11 @@ def resume(
                          "hold the density")
     if surrogate is None and result.target is not None:
         surrogate = result.target.surrogate
-    with desk:
+    with desk, one_blas_thread():
         return go_on_with(result, target, surrogate, options, draws=draws, path=path, given=given,
                           vectorized=vectorized, check_target=check_target)
 
 
-@one_blas_thread()
 def go_on_with(
     result: Result, target: Any, surrogate: Any, options: RunOptions, *, draws: int | None,
     path: Any, given: bool, vectorized: bool, check_target: bool,

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from fastkam.run.interrupts import Shield
+
+listed: list[tuple[int, ThreadpoolController]] = []  # with the number of modules at that time
+
+
+def controller() -> ThreadpoolController:
+    """The libraries with threads; they are listed again, in 0.7 ms, if modules have been loaded."""
+    if not listed or listed[0][0] != len(sys.modules):
+        found = ThreadpoolController()
+        listed[:] = [(len(sys.modules), found)]
+    return listed[0][1]
 
 
 @contextmanager
@@ -26,7 +37,7 @@ def one_blas_thread() -> Iterator[None]:
     limits = None
     try:
         with Shield():
-            limits = threadpool_limits(1, user_api="blas")
+            limits = controller().limit(limits=1, user_api="blas")
         yield
     finally:
         if limits is not None:
