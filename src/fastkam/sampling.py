@@ -98,11 +98,11 @@ def sample(
     x0 : array (d,) or (chains, d), dict, list of dicts, Series, callable or Result, optional
         Where the search begins: one point, or one for each chain; or the parameters by name, in a
         dict or a list of dicts, one for each chain. If the density is not finite there, nearby
-        points are tried. Without `x0` the search begins at
-        draws from `prior`, at points within `bounds`, or at points of the model. Starts are drawn
-        from a function of a numpy Generator that returns one, from a frozen distribution of
-        scipy.stats, or from an earlier run: its `Result` or summary, whose parameters are found by
-        name, or draws (chains, n, d). The result of a scipy optimizer gives its x.
+        points are tried. Without `x0` the search begins at draws from `prior`, at points within
+        `bounds`, or at points of the model. Starts are drawn from a function of a numpy Generator
+        that returns one, from a frozen distribution of scipy.stats, or from an earlier run: its
+        `Result` or summary, whose parameters are found by name, or draws (chains, n, d). The result
+        of a scipy optimizer gives its x.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), a sampler with its parameters, or "auto":
         the search chooses a sampler that suits the density (see `choose_sampler`) and logs it.
@@ -313,7 +313,8 @@ def sample(
         check_gradient=check_gradient, surrogate=None if learning else surrogate,
         learning=learning, budget=budget, surrogate_steps=surrogate_steps,
         steps=check_steps(surrogate_steps, surrogate), bit_generator=bit_generator)
-    with desk, options.closing, one_blas_thread():  # closing workers, also if there is no run
+    # workers are closed also if there is no run
+    with desk, options.closing, one_blas_thread():
         call.begin()
         try:
             if learning and call.learn():

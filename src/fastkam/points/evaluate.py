@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from fastkam._core.density.python_target import (
     PythonTarget,
@@ -24,11 +22,11 @@ from fastkam._core.engine.evaluation import Evaluation
 from fastkam.arguments import shown
 from fastkam.points.reply import Reply
 from fastkam.run import worker
+from fastkam.run.blas import one_blas_thread
 
 Array = NDArray[np.float64]
 
 HOST = socket.gethostname()
-controllers: list[ThreadpoolController] = []  # one, as finding the libraries takes milliseconds
 
 
 def replies_at(target: Any, X: Array) -> list[Reply]:
@@ -147,12 +145,3 @@ def evaluate_sent(
 
 class OfAnother(list[Reply]):
     """Replies of a function that refers to other code or data than that of the run."""
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """A context in which BLAS has one thread, if this can be undone reliably."""
-    if threading.current_thread() is threading.main_thread():
-        if not controllers:
-            controllers.append(ThreadpoolController())
-        return controllers[0].limit(limits=1, user_api="blas")
-    return nullcontext()

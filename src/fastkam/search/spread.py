@@ -16,7 +16,6 @@ from fastkam.arguments import told
 from fastkam.run import worker
 from fastkam.run.same_target import other_in_workers
 from fastkam.run.tasks import numbers, value_of
-from fastkam.run.worker import known_target, portable_error
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.watch import Spent
 
@@ -114,7 +113,7 @@ def evaluate_sent(
 
     What it returns, and the names, are as in `Spread` and in `fastkam.run.worker.run_sent`.
     """
-    target, _, another = known_target(run, digest, payload, function)
+    target, _, another = worker.known_target(run, digest, payload, function)
     if target is None:
         return number, None
     evaluate = Evaluator(target, np.random.default_rng(0))
@@ -123,8 +122,8 @@ def evaluate_sent(
         with worker.one_blas_thread():
             values = evaluate(X)
     except Fault as fault:
-        fault.cause = portable_error(fault.cause)
+        fault.cause = worker.portable_error(fault.cause)
         return number, fault
     for failure in evaluate.failures:
-        failure.cause = portable_error(failure.cause)
+        failure.cause = worker.portable_error(failure.cause)
     return number, (values, evaluate.n, evaluate.failures, evaluate.n_failed, another)
