@@ -165,9 +165,8 @@ class HMC(Hamiltonian, of="hmc"):
 class Tree:
     """A trajectory of points in the order in which they were reached."""
 
-    def __init__(self, point, r, error):
-        self.first, self.last, self.rho = r, r, r
-        self.end, self.draw, self.error, self.log_w = point, point, error, -error
+    def __init__(self, point, r):
+        self.first, self.last, self.rho, self.end = r, r, r, point
 
 
 class NUTS(Hamiltonian, of="nuts"):
@@ -190,12 +189,13 @@ class NUTS(Hamiltonian, of="nuts"):
         self.diverging = False
         while True:
             sign = 1 if u < 0.5 else -1
+            self.log_w = -inf
             tree = yield from self.build_tree(*ends[sign], sign * eps, self.depth)
             if tree is None:
                 break
-            if rng.random() < exp(min(0, tree.log_w - log_w)):
-                draw, error = tree.draw, tree.error
-            log_w = np.logaddexp(log_w, tree.log_w)
+            if rng.random() < exp(min(0, self.log_w - log_w)):
+                draw, error = self.draw, self.error
+            log_w = np.logaddexp(log_w, self.log_w)
             self.depth += 1
             turned = self.turns(ends[-sign][2], ends[sign][2], rho, tree.first, tree.last, tree.rho)
             if turned or self.depth == self.s.max_tree_depth:
@@ -216,18 +216,18 @@ class NUTS(Hamiltonian, of="nuts"):
                 self.diverging = True
                 return None
             self.sum_alpha += min(1, exp(-error))
-            return Tree(point, r, error)
+            self.log_w = np.logaddexp(self.log_w, -error)
+            if self.rng.random() < exp(-error - self.log_w):
+                self.draw, self.error = point, error
+            return Tree(point, r)
         a = yield from self.build_tree(x, grad, r, eps, depth - 1)
         if a is None:
             return None
         b = yield from self.build_tree(a.end.x, a.end.grad, a.last, eps, depth - 1)
         if b is None:
             return None
-        if self.rng.random() < exp(b.log_w - np.logaddexp(a.log_w, b.log_w)):
-            a.draw, a.error = b.draw, b.error
         turned = self.turns(a.first, a.last, a.rho, b.first, b.last, b.rho)
-        a.log_w, a.rho = np.logaddexp(a.log_w, b.log_w), a.rho + b.rho
-        a.last, a.end = b.last, b.end
+        a.rho, a.last, a.end = a.rho + b.rho, b.last, b.end
         return None if turned else a
 
     def turns(self, a_first, a_last, a_rho, b_first, b_last, b_rho):

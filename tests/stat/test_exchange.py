@@ -257,7 +257,7 @@ MISTAKES = {
     "swap_copies": lambda cls, name: found(coupling(cls, name, sampler=SLOW), 12, 15_000, seed=2),
     "stale_reference": lambda cls, name: found(cls(**NARROW), 4, 15_000, seed=2),
     "half_recalled": lambda cls, name: found(
-        fk.ParallelTempering(sampler=cls(), **GAUSSIAN), 4, 10_000, seed=7),
+        fk.ParallelTempering(sampler=cls(), **GAUSSIAN), 4, 20_000, seed=7),
     "swaps_unannounced": lambda cls, name: found(coupling(cls, name, sampler=KAM), 12, 30_000,
                                                  seed=2),
 }

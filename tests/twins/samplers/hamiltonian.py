@@ -12,6 +12,6 @@ TWINS = [
           "self.Ft_times(eps, c.grad_y, &self.p[0])")),
     twin("always_the_newest", "nuts", "invariance",
          "The point of each new subtrajectory is taken, whatever its weight.",
-         ("if random_standard_uniform(c.rng) < exp(self.stack_log_w[0] - self.log_w):",
+         ("if random_standard_uniform(c.rng) < exp(self.new_log_w - self.log_w):",
           "if True:")),
 ]

@@ -5,8 +5,9 @@
 From the start, trajectories of 1, 2, 4, ... points are added, each forward or backward in time at
 random, until a (sub)trajectory turns: with rho the sum of its momenta, p'rho <= 0 at one of its
 ends. The same condition is checked for each half together with the nearest point of the other half.
-Within a subtrajectory a point is drawn by the weights; the point of a new subtrajectory replaces
-the former one with probability min(1, weight of the new / weight of the old).
+Among the points that are added a point is drawn by the weights: each replaces the former one with
+probability (its weight / the weight of all so far). The point drawn from them replaces that of the
+trajectory with probability min(1, weight of the new points / weight of the trajectory).
 
 Subtrajectories are merged like carries in a binary counter: after the i-th point there are as many
 merges as i has trailing zeros. So there is no recursion, and a step can stop after any point.
@@ -52,8 +53,8 @@ cdef class NUTS(Hamiltonian):
         "log_w": Field("log weight of the trajectory"),
         "draw": Field("the point drawn from it, with H - H_0 as its own number", ("point",)),
         "stack": Field("subtrajectories that wait to be merged", ("levels", "three", "d")),
-        "stack_log_w": Field("their log weights", ("levels",)),
-        "stack_draws": Field("the points drawn from them", ("levels", "point")),
+        "new_log_w": Field("log weight of the points of this doubling"),
+        "new_draw": Field("the point drawn from these", ("point",)),
         "direction": Field("in which the trajectory grows: 0 backward, 1 forward", dtype="i8",
                            least=0, most=1),
         "depth": Field("doublings made", dtype="i8", stat="tree_depth", least=0, below="levels"),
@@ -70,8 +71,8 @@ cdef class NUTS(Hamiltonian):
     cdef public double log_w
     cdef public double[::1] draw
     cdef public double[:, :, ::1] stack
-    cdef public double[::1] stack_log_w
-    cdef public double[:, ::1] stack_draws
+    cdef public double new_log_w
+    cdef public double[::1] new_draw
     cdef public int64_t direction
     cdef public int64_t depth
     cdef public int64_t leaves
@@ -110,6 +111,7 @@ cdef class NUTS(Hamiltonian):
         """Choose a direction, and take the first step from that end."""
         self.direction = random_standard_uniform(c.rng) < 0.5
         self.leaves = 0
+        self.new_log_w = -INFINITY
         copy(c.d, &self.ends[self.direction, P, 0], &self.p[0])
         self.step(c, &self.ends[self.direction, X, 0], &self.ends[self.direction, G, 0])
 
@@ -133,11 +135,12 @@ cdef class NUTS(Hamiltonian):
         if self.diverging:
             return self.decide(c)
         self.sum_alpha += min(1.0, exp(-error))
-        top = self.put_point(c, -error)
+        self.offer(c, -error)
+        top = self.push_momentum(c.d)
         size = self.leaves
         while size & 1 == 0:
             top -= 1
-            if self.merge(c, top, size == self.leaves):
+            if self.merge(c.d, top, size == self.leaves):
                 return self.decide(c)
             size >>= 1
         if self.leaves < 1 << self.depth:
@@ -145,36 +148,37 @@ cdef class NUTS(Hamiltonian):
             return AGAIN
         return self.extend(c)
 
-    cdef int64_t put_point(self, Chain *c, double log_w) noexcept nogil:
+    cdef void offer(self, Chain *c, double log_w) noexcept nogil:
+        """Add the weight of y to that of the doubling, and draw y from its points so far or not."""
+        cdef double more = log_w - self.new_log_w
+        # e^b / (e^a + e^b), and log(e^a + e^b), with the exponential that does not overflow
+        cdef double less = exp(-fabs(more))
+        if random_standard_uniform(c.rng) < (1 if more > 0 else less) / (1 + less):
+            keep_point(c, -log_w, &self.new_draw[0])
+        self.new_log_w = max(self.new_log_w, log_w) + log1p(less)
+
+    cdef int64_t push_momentum(self, Py_ssize_t d) noexcept nogil:
         """Push y as a subtrajectory of one point; return its place, the number of bits set."""
         cdef int64_t top = 0, n = self.leaves
         while n:
             top += n & 1
             n >>= 1
-        copy(c.d, &self.p[0], &self.stack[top, FIRST, 0])
-        keep_point(c, -log_w, &self.stack_draws[top, 0])
-        self.stack_log_w[top] = log_w
+        copy(d, &self.p[0], &self.stack[top, FIRST, 0])
         self.leaves += 1
         return top
 
-    cdef bint merge(self, Chain *c, int64_t a, bint points) noexcept nogil:
+    cdef bint merge(self, Py_ssize_t d, int64_t a, bint points) noexcept nogil:
         """Merge the two subtrajectories on top of the stack, into a; return True if it turns.
 
         `points` is True if they have one point each.
         """
         cdef int64_t b = a + 1
         cdef int last = FIRST if points else LAST, rho = FIRST if points else RHO
-        cdef double more = self.stack_log_w[b] - self.stack_log_w[a]
-        # e^b / (e^a + e^b), and log(e^a + e^b), with the exponential that does not overflow
-        cdef double less = exp(-fabs(more))
-        if random_standard_uniform(c.rng) < (1 if more > 0 else less) / (1 + less):
-            copy_point(c, &self.stack_draws[b, 0], &self.stack_draws[a, 0])
-        self.stack_log_w[a] = max(self.stack_log_w[a], self.stack_log_w[b]) + log1p(less)
-        if turns(c.d, &self.stack[a, FIRST, 0], &self.stack[a, last, 0], &self.stack[a, rho, 0],
+        if turns(d, &self.stack[a, FIRST, 0], &self.stack[a, last, 0], &self.stack[a, rho, 0],
                  &self.stack[b, FIRST, 0], &self.stack[b, last, 0], &self.stack[b, rho, 0],
                  &self.stack[a, RHO, 0]):
             return True
-        copy(c.d, &self.stack[b, last, 0], &self.stack[a, LAST, 0])
+        copy(d, &self.stack[b, last, 0], &self.stack[a, LAST, 0])
         return False
 
     cdef int extend(self, Chain *c) except -1 nogil:
@@ -182,10 +186,10 @@ cdef class NUTS(Hamiltonian):
         cdef double *new_end = &self.ends[self.direction, 0, 0]
         cdef int last = FIRST if self.depth == 0 else LAST, rho = FIRST if self.depth == 0 else RHO
         cdef bint stop
-        if random_standard_uniform(c.rng) < exp(self.stack_log_w[0] - self.log_w):
-            copy_point(c, &self.stack_draws[0, 0], &self.draw[0])
+        if random_standard_uniform(c.rng) < exp(self.new_log_w - self.log_w):
+            copy_point(c, &self.new_draw[0], &self.draw[0])
             self.moved = True
-        self.log_w = log_add(self.log_w, self.stack_log_w[0])
+        self.log_w = log_add(self.log_w, self.new_log_w)
         self.depth += 1
         stop = turns(c.d, &self.ends[1 - self.direction, P, 0], new_end + c.d, &self.rho[0],
                      &self.stack[0, FIRST, 0], &self.stack[0, last, 0], &self.stack[0, rho, 0],
