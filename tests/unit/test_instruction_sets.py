@@ -32,7 +32,8 @@ def arrays():
             yield from target.logp_grad(x)
             yield target.logp(x)
         yield LogisticRegression(X, y).hvp(x, x[::-1].copy())
-        yield mixture.log_densities(*parts(rng, n, d))
+        states, *of_mixture = parts(rng, n, d)
+        yield mixture.packed(*of_mixture).log_densities(states)
         yield from mixture.expect(*parts(rng, n, d))
         for is_tree in (True, False):
             found = np.empty(n, np.int64)

@@ -1,11 +1,13 @@
 """The compiled mixture against scipy: within one block of 8 components, and in several."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from fastkam._core.numerics.mixture import expect, log_densities, nearest
+from fastkam._core.numerics.mixture import expect, nearest, packed
 from fastkam.samplers import modes
 from fastkam.search.mixture import Mixture
 
@@ -50,7 +52,7 @@ def test_the_density_has_the_tails_of_each_component(mixture):
     terms = np.logaddexp(np.log(0.9) + normal_log_densities(means, factors, states),
                          np.log(0.1) + normal_log_densities(means, factors, states, 4.0))
     terms[:, 0] = stats.multivariate_t(means[0], factors[0] @ factors[0].T, df=3).logpdf(states)
-    np.testing.assert_allclose(log_densities(states, weights, means, factors),
+    np.testing.assert_allclose(packed(weights, means, factors).log_densities(states),
                                logsumexp(np.log(weights) + terms, axis=1), rtol=1e-9)
 
 
@@ -68,3 +70,9 @@ def test_a_component_whose_weight_is_too_small_for_a_number_is_left_out():
     more = one.extended(np.array([1.0, 0.0]), np.ones((2, 2)), np.array([np.eye(2)] * 2), 0.2)
     assert more.n == 2
     np.testing.assert_allclose(more.weights[1:] / more.weights[1:].sum(), [0.8, 0.2])
+
+
+def test_a_mixture_is_copied_after_its_density_was_computed():
+    q = Mixture(*modes.with_wide(np.ones(1), np.zeros((1, 2)), np.eye(2)[None]))
+    before = q.log_density(np.ones((1, 2)))
+    assert copy.deepcopy(q).log_density(np.ones((1, 2))) == before

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import product
-from fastkam._core.numerics.mixture import DEGREES, TAIL, TAIL_SCALE, log_densities, nearest
+from fastkam._core.numerics import mixture as compiled
 from fastkam.samplers import modes
 
 Array = NDArray[np.float64]
@@ -70,14 +71,22 @@ class Mixture:
         covs = product(self.factors[1:], self.factors[1:].transpose(0, 2, 1))
         return np.asarray(np.average(covs, axis=0, weights=self.weights[1:]))
 
+    @cached_property
+    def packed(self) -> compiled.Mixture:
+        """The compiled mixture."""
+        return compiled.packed(self.weights, self.means, self.factors)
+
+    def __reduce__(self) -> Any:
+        return Mixture, (self.weights, self.means, self.factors)
+
     def log_density(self, X: Array) -> Array:
         """log q at the rows of X (n, d)."""
-        return log_densities(np.ascontiguousarray(X), self.weights, self.means, self.factors)
+        return self.packed.log_densities(np.ascontiguousarray(X))
 
     def nearest(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
         """(squared Mahalanobis distance (n,), number (n,)) of the component nearest to each row."""
-        squares, k = nearest(np.ascontiguousarray(X), self.means[1:],
-                             np.ascontiguousarray(self.factors[1:]))
+        squares, k = compiled.nearest(np.ascontiguousarray(X), self.means[1:],
+                                      np.ascontiguousarray(self.factors[1:]))
         return squares, k + 1
 
     @cached_property
@@ -89,8 +98,8 @@ class Mixture:
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n independent points of q, (n, d)."""
         k = self.cumulated.searchsorted(rng.random(n), side="right")  # as rng.choice, but quicker
-        heavy = np.sqrt(DEGREES / rng.chisquare(DEGREES, n))
-        scale = np.where(rng.random(n) < TAIL, TAIL_SCALE, 1.0)
+        heavy = np.sqrt(compiled.DEGREES / rng.chisquare(compiled.DEGREES, n))
+        scale = np.where(rng.random(n) < compiled.TAIL, compiled.TAIL_SCALE, 1.0)
         scale = np.where(k == 0, heavy, scale)
         normals = rng.standard_normal((n, self.means.shape[1]))
         steps = product(self.factors[k], normals[:, :, None])[:, :, 0]

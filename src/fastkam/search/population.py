@@ -29,8 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.elementary import exp, log
+from fastkam._core.numerics.walkers import INDEPENDENT, SCOUT, WALK, Walkers
 from fastkam.numerics.median import median
 from fastkam.samplers import modes
 from fastkam.samplers.metropolis import OPTIMAL
@@ -46,9 +46,7 @@ WALK_TARGET = 0.3  # acceptance probability of a walk of the approach
 NARROW_TARGET = 0.4  # the same of a window, whose shorter steps lead into narrow necks
 FIRST_WINDOW, GROWTH = 40, 1.5  # steps of the first window; factor from one window to the next
 SCOUTS = 0.07  # share of scouts
-FARTHEST = 1000.0  # scouts' longest step, in units of the scales
-LENGTHS = log(0.3), log(FARTHEST)  # logarithms of the shortest and of the longest
-LONGEST = log(1e8)  # logarithm of the largest step size in the approach, in the same units
+LONGEST = log(1e8)  # logarithm of the largest step size in the approach, in units of the scales
 WALKS = 0.45  # share of walks
 MOST_INDEPENDENT = 0.55  # share of independent proposals
 DEEPEST = 0.5  # points of a normal approximation, in units of the largest plausible drop
@@ -181,6 +179,7 @@ class Population:
         self.evaluate, self.rng, self.wrap = evaluate, rng, wrap
         self.x, self.logp, self.scales = x.copy(), logp.copy(), scales
         self.K, self.d = x.shape
+        self.proposals = Walkers(rng, scales, self.K, OPTIMAL, SCOUTS)
         self.log_length = log(lengths)
         self.approximates = approximates and wrap is None and self.d <= MOST_BY_DIFFERENCES
         self.normal: Quadratic | None = None
@@ -231,13 +230,10 @@ class Population:
 
     def step_alone(self, rows: Indices) -> None:
         """Make a step of each of these walkers: a walk with its own step size, or a scout's."""
-        n = len(rows)
         lengths = exp(self.log_length[rows]) / math.sqrt(self.d)
-        y = self.x[rows] + lengths[:, None] * self.scales * self.rng.standard_normal((n, self.d))
-        scouts = (self.rng.random(n) < SCOUTS).nonzero()[0]
-        if len(scouts):
-            y[scouts] = self.scout(self.x[rows[scouts]])
-        alpha = self.decide(rows, y, np.zeros(n), scouts, record=self.climbed)
+        y, kind = self.proposals.alone(self.x[rows], lengths)
+        scouts = (kind == SCOUT).nonzero()[0]
+        alpha = self.decide(rows, y, np.zeros(len(rows)), scouts, record=self.climbed)
         alpha[scouts] = WALK_TARGET
         # bounded, since they grow without limit where the density does not fall off
         self.log_length[rows] = np.minimum(
@@ -300,10 +296,11 @@ class Population:
         for t in range(steps):
             for first in (0, self.K // 2):
                 half = slice(first, first + self.K // 2)
-                y, log_ratio, independent, walks, scouts = self.propose(half)
-                alpha = self.decide(half, y, log_ratio, scouts, beta)
+                y, log_ratio, kind = self.propose(half)
+                alpha = self.decide(half, y, log_ratio, (kind == SCOUT).nonzero()[0], beta)
+                walks, independent = kind == WALK, kind == INDEPENDENT
                 self.log_length[half][walks] += alpha[walks] - NARROW_TARGET
-                tried += len(independent)
+                tried += independent.sum()
                 accepted += alpha[independent].sum()
             x[t], logp[t] = self.x, self.logp
         return Window(x, logp, accepted / tried if tried else np.nan)
@@ -314,57 +311,18 @@ class Population:
         self.learn(self.window(steps, beta))
         self.x[::2], self.logp[::2] = x, logp
 
-    def propose(self, half: slice) -> tuple[Array, Array, Indices, Indices, Indices]:
-        """Propose for one half: points, log ratios of proposal densities, indices of the kinds.
+    def propose(self, half: slice) -> tuple[Array, Array, Indices]:
+        """Propose for one half: points, log ratios of proposal densities, kinds of proposals.
 
-        The kinds are independent proposals, walks and scouts. A walk has the shape of the nearest
-        component, which leads along a bent ridge and out to its ends. (It is not exactly
-        reversible if the step changes the nearest component: the walkers only explore.)
+        A walk has the shape of the nearest component, which leads along a bent ridge and out to its
+        ends. (It is not exactly reversible if the step changes the nearest component: the walkers
+        only explore.)
         """
-        x, rng, d = self.x[half], self.rng, self.d
         others = self.x[self.K // 2 :] if half.start == 0 else self.x[: self.K // 2]
-        n, kind = len(x), rng.random(len(x))
-        a = rng.integers(n, size=n)
-        b = (a + 1 + rng.integers(n - 1, size=n)) % n
-        g = np.where(rng.random(n) < 0.1, 1.0, OPTIMAL / math.sqrt(2 * d))
-        g *= 1 + 0.05 * rng.standard_normal(n)
-        y = x + g[:, None] * (others[a] - others[b])
-        y += 1e-3 * self.scales * rng.standard_normal((n, d))
-        log_ratio = np.zeros(n)
-        independent = (kind < self.independent).nonzero()[0]
-        if self.mixture is not None and len(independent):
-            y[independent] = self.mixture.draw(len(independent), rng)
-            before, after = self.mixture.log_density(
-                np.concatenate([x[independent], y[independent]])).reshape(2, -1)
-            log_ratio[independent] = before - after
+        lengths = exp(self.log_length[half]) / math.sqrt(self.d)
         most = min(self.independent + WALKS, 1 - SCOUTS)
-        walks = ((kind >= self.independent) & (kind < most)).nonzero()[0]
-        lengths = exp(self.log_length[half][walks]) / math.sqrt(d)
-        normals = rng.standard_normal((len(walks), d))
-        y[walks] = x[walks] + lengths[:, None] * self.shaped(x[walks], normals)
-        scouts = (kind >= 1 - SCOUTS).nonzero()[0]
-        if len(scouts):
-            y[scouts], log_ratio[scouts] = self.scout(x[scouts]), 0.0
-        return y, log_ratio, independent, walks, scouts
-
-    def shaped(self, x: Array, normals: Array) -> Array:
-        """Normal variables (n, d) with the covariance of the component nearest to x (n, d)."""
-        if self.mixture is None:
-            return normals * self.scales
-        if self.mixture.n == 1:
-            return product(normals, self.mixture.factors[1].T)
-        _, k = self.mixture.nearest(x)
-        return product(self.mixture.factors[k], normals[:, :, None])[:, :, 0]
-
-    def scout(self, x: Array) -> Array:
-        """Proposals of many scales from x (n, d), half of them along one coordinate."""
-        n, d, rng = len(x), self.d, self.rng
-        length = exp(rng.uniform(*LENGTHS, n))
-        direction = rng.standard_normal((n, d))
-        one = (rng.random(n) < 0.5).nonzero()[0]
-        if len(one):
-            direction[one] *= np.eye(d)[rng.integers(d, size=len(one))]
-        return np.asarray(x + length[:, None] * self.scales * direction)
+        return self.proposals.propose(self.x[half], others, lengths, self.independent, most,
+                                      self.mixture)
 
     def decide(
         self,

@@ -103,10 +103,18 @@ def around(
     near, far = log(np.array(NEAR_AND_FAR))
     length = np.sqrt(d) + exp(rng.uniform(near, far, n))
     x = states[rng.integers(len(states), size=n)]
-    x = x + length[:, None] * population.shaped(x, direction)
+    x = x + length[:, None] * shaped(population, x, direction)
     if population.wrap is not None:
         x = population.wrap(x)
     return x, population.evaluate(x)
+
+
+def shaped(population: Population, x: Array, normals: Array) -> Array:
+    """Normal variables (n, d) with the covariance of the component nearest to x (n, d)."""
+    q = population.mixture
+    if q is None:
+        return normals * population.scales
+    return product(q.factors[q.nearest(x)[1]], normals[:, :, None])[:, :, 0]
 
 
 def suspicious(

@@ -13,3 +13,7 @@ cdef extern from "numpy/random/bitgen.h":
 
 cdef extern from "numpy/random/distributions.h" nogil:
     double random_standard_uniform(bitgen_t *rng)
+    double random_uniform(bitgen_t *rng, double lower, double range)
+    double random_chisquare(bitgen_t *rng, double degrees)
+    void random_bounded_uint64_fill(bitgen_t *rng, uint64_t offset, uint64_t range, Py_ssize_t n,
+                                    bint masked, uint64_t *out)

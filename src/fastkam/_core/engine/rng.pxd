@@ -12,6 +12,7 @@ cdef extern from "draws.h" nogil:
 
 cdef Tables tables
 
+cdef bitgen_t *bits_of(bit_generator)
 cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil
 cdef object encoded_states(list states)
 cdef list decoded_states(encoded)

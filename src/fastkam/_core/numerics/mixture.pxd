@@ -5,6 +5,11 @@ cdef extern from "tails.h" nogil:
     const double FK_TAIL, FK_TAIL_SCALE
 
 
+cdef Py_ssize_t nearest_component(
+    Py_ssize_t d, Py_ssize_t K, const double *x, const double *means, const double *factors,
+    double *z, double *square) noexcept nogil
+
+
 cdef class Mixture:
     cdef readonly Py_ssize_t d, n           # n components; 0 if there is no mixture
     cdef double[::1] means, W, c            # eight components per block

@@ -65,26 +65,57 @@ cdef class Mixture:
         return fk_mixture_log((self.n + LANES - 1) // LANES * LANES, self.d, &self.c[0],
                               self.to_student, log(1 - FK_TAIL), self.log_tail, &self.q[0])
 
+    def log_densities(self, const double[:, ::1] points):
+        """Return the log density (n,), with all tails, at points (n, d)."""
+        cdef Py_ssize_t i
+        cdef double constant = 0.5 * self.d * log(2 * pi)
+        out = np.empty(points.shape[0])
+        cdef double[::1] values = out
+        if points.shape[1] != self.d:
+            raise ValueError(f"points must have {self.d} columns, not {points.shape[1]}")
+        with nogil:
+            for i in range(points.shape[0]):
+                values[i] = self.log_density(&points[i, 0]) - constant
+        return out
+
     cdef double shares(self, const double *x) noexcept nogil:
         """Return log((2 pi)^(d/2) q(x)) without tails; write each component's share to q."""
         self.squares(x)
         return fk_mixture_shares((self.n + LANES - 1) // LANES * LANES, &self.c[0], &self.q[0])
 
 
-def log_densities(const double[:, ::1] states, const double[::1] weights,
-                  const double[:, ::1] means, factors):
-    """Return the log density (n,) of a mixture, with all its tails, at the states (n, d)."""
-    cdef Py_ssize_t i, K = means.shape[0], d = means.shape[1]
+def packed(const double[::1] weights, const double[:, ::1] means, factors):
+    """Return the Mixture of components with these factors (K, d, d) of the covariances."""
+    cdef Py_ssize_t K = means.shape[0], d = means.shape[1]
     cdef const double[:, :, ::1] L = np.ascontiguousarray(factors.transpose(0, 2, 1))
     cdef Mixture mixture = Mixture(d, K)
-    cdef double constant = 0.5 * d * log(2 * pi)
-    out = np.empty(states.shape[0])
-    cdef double[::1] values = out
-    with nogil:
-        mixture.set(K, &weights[0], &means[0, 0], &L[0, 0, 0])
-        for i in range(states.shape[0]):
-            values[i] = mixture.log_density(&states[i, 0]) - constant
-    return out
+    mixture.set(K, &weights[0], &means[0, 0], &L[0, 0, 0])
+    return mixture
+
+
+cdef Py_ssize_t nearest_component(
+        Py_ssize_t d, Py_ssize_t K, const double *x, const double *means, const double *factors,
+        double *z, double *square) noexcept nogil:
+    """Return the component nearest to x, and the squared Mahalanobis distance.
+
+    The factors (K, d, d) of the covariances are lower triangular; z (d,) is space to work in.
+    """
+    cdef Py_ssize_t j, k, m, which = 0
+    cdef const double *L
+    cdef double s, q
+    square[0] = INFINITY
+    for k in range(K):
+        q = 0
+        L = factors + k * d * d
+        for j in range(d):      # z = L^-1 (x - m)
+            s = 0
+            for m in range(j):
+                s += L[j * d + m] * z[m]
+            z[j] = (x[j] - means[k * d + j] - s) / L[j * d + j]
+            q += z[j] * z[j]
+        if q < square[0]:
+            square[0], which = q, k
+    return which
 
 
 def nearest(const double[:, ::1] points, const double[:, ::1] means,
@@ -93,26 +124,17 @@ def nearest(const double[:, ::1] points, const double[:, ::1] means,
 
     The factors (K, d, d) of the covariances are lower triangular.
     """
-    cdef Py_ssize_t i, j, k, m, K = means.shape[0], d = points.shape[1], n = points.shape[0]
-    squares, indices = np.full(n, np.inf), np.zeros(n, np.intp)
+    cdef Py_ssize_t i, K = means.shape[0], d = points.shape[1], n = points.shape[0]
+    squares, indices = np.empty(n), np.empty(n, np.intp)
     cdef double[::1] least = squares, z = np.empty(d)
     cdef Py_ssize_t[::1] which = indices
-    cdef double s, square
     if (means.shape[1] != d or factors.shape[0] != K
             or not d == factors.shape[1] == factors.shape[2]):
         raise ValueError("points (n, d), means (K, d) and factors (K, d, d) must fit each other")
     with nogil:
         for i in range(n):
-            for k in range(K):
-                square = 0
-                for j in range(d):      # z = L^-1 (x - m)
-                    s = 0
-                    for m in range(j):
-                        s += factors[k, j, m] * z[m]
-                    z[j] = (points[i, j] - means[k, j] - s) / factors[k, j, j]
-                    square += z[j] * z[j]
-                if square < least[i]:
-                    least[i], which[i] = square, k
+            which[i] = nearest_component(d, K, &points[i, 0], &means[0, 0], &factors[0, 0, 0],
+                                         &z[0], &least[i])
     return squares, indices
 
 
@@ -128,8 +150,7 @@ def expect(const double[:, ::1] states, const double[::1] weights, const double[
     log_likelihood : float, without the factor (2 pi)^(-d/2) of each state.
     """
     cdef Py_ssize_t i, k, K = means.shape[0], d = means.shape[1]
-    cdef const double[:, :, ::1] L = np.ascontiguousarray(factors.transpose(0, 2, 1))
-    cdef Mixture mixture = Mixture(d, K)
+    cdef Mixture mixture = packed(weights, means, factors)
     n_array, sums_array, squares_array = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
     cdef double[::1] n = n_array, r = mixture.q
     cdef double[:, ::1] sums = sums_array
@@ -137,7 +158,6 @@ def expect(const double[:, ::1] states, const double[::1] weights, const double[
     cdef double log_likelihood = 0, share
     cdef const double *x
     with nogil:
-        mixture.set(K, &weights[0], &means[0, 0], &L[0, 0, 0])
         for i in range(states.shape[0]):
             x = &states[i, 0]
             log_likelihood += mixture.shares(x)
