@@ -40,6 +40,26 @@ def test_a_random_density_is_reported(kinds, kwargs):
     assert "random" in kinds(f, *([] if "prior" in kwargs else [[0.1, 0.1]]), **kwargs)
 
 
+@pytest.mark.parametrize("kwargs", [
+    {}, {"sampler": "am", "draws": 500}, {"surrogate": "learn"},
+    {"sampler": "am", "draws": 500, "spread": "points", "executor": 1}],
+    ids=["default", "named sampler", "learned surrogate", "points"])
+def test_a_random_density_is_reported_although_calls_are_kept(kinds, kwargs, tmp_path):
+    assert "random" in kinds(noisy(0.5), [0.1, 0.1], evaluations=tmp_path / "calls.fk", **kwargs)
+
+
+def test_a_random_density_is_reported_if_its_calls_are_in_a_file(kinds, tmp_path):
+    """The next job does not make a call again that the file has."""
+    def f(x):
+        return -0.5 * x @ x + 0.5 * np.random.default_rng().standard_normal()
+
+    run = {"sampler": "am", "draws": 500, "evaluations": tmp_path / "calls.fk"}
+    assert "random" in kinds(f, [0.1, 0.1], **run)
+    made = len(fk.Evaluations(tmp_path / "calls.fk"))
+    assert "random" in kinds(f, [0.1, 0.1], **run)
+    assert len(fk.Evaluations(tmp_path / "calls.fk")) < 1.02 * made
+
+
 @pytest.mark.parametrize("f", [
     lambda X: np.full(len(X), -0.5 * np.sum(X**2)),
     lambda X: -0.5 * ((X - X.mean(axis=0)) ** 2).sum(axis=1),

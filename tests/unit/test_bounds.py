@@ -57,6 +57,21 @@ def test_a_bound_within_the_mass_or_of_a_prior_is_no_finding(logp, x0, options):
     assert not any(found(logp, x0, seed=seed, **options)[1] for seed in range(5))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_narrow_mode_between_the_bound_and_another_mode_is_no_finding(sign):
+    """The mode has 20 % of the mass, and is 65 of its standard deviations inside the bound."""
+    def logp(x):
+        a = sign * x[0]
+        return np.logaddexp(np.log(0.2) - 0.5 * ((a - 1.3) / 0.02) ** 2,
+                            np.log(0.8) - 0.5 * ((a - 19.3) / 0.02) ** 2)
+
+    for seed in (1, 2):
+        result = fk.sample(logp, [sign * 19.0], bounds=[sorted((0, 30 * sign))], seed=seed,
+                           progress=False, diagnose=False)
+        assert (sign * result.draws < 10).mean() > 0.12
+        assert "bound" not in [one.kind for one in result.warnings]
+
+
 def test_only_the_coordinates_at_their_bounds_are_named():
     result, one = found(lambda x: -0.5 * ((x - [0.5, 9.0, -9.0]) ** 2).sum(), np.full(3, 0.5),
                         bounds=[(-4, 5), (0, 1), (-np.inf, 1)], names=["a", "b", "c"])

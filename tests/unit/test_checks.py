@@ -136,6 +136,26 @@ def test_a_planted_fault_is_found(name):
         assert kind not in kinds(gaussian(d), np.zeros(d), seed=1, **good)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_narrow_mode_far_from_the_edges_is_not_crowded(sign):
+    """Proposals fall outside because of the other coordinate."""
+    def logp(x):
+        f = sign * x[0]
+        if not (0.05 < f < 3 and 0 <= x[1] < 6):
+            return -np.inf
+        return np.logaddexp(np.log(0.15) - 0.5 * ((f - 0.3) / 0.001) ** 2,
+                            np.log(0.85) - 0.5 * ((f - 0.7) / 0.001) ** 2)
+
+    for seed in SEEDS:
+        start = np.array([[0.3, 3], [0.7, 3], [0.7, 2], [0.7, 4]]) * [sign, 1]
+        result = sample(logp, start, sampler=fk.ModeJumping(means=start[:2],
+                                                            covs=[np.diag([1e-6, 3.0])] * 2),
+                        draws=4000, seed=seed, diagnose=False)
+        assert (sign * result.draws[..., 0] < 0.5).mean() > 0.06
+        assert result.rejected["outside"].sum() > 0.01 * result.evaluations
+        assert "boundary" not in {one.kind for one in result.warnings}
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e6, 1e-5])
 def test_an_upper_edge_is_detected_in_any_unit(unit):
     """The points beyond it are kept in units of the scales."""

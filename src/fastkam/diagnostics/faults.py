@@ -28,6 +28,7 @@ LARGEST = 1e290             # a draw above this, or below its inverse, is at the
 MOST_EXTREME = 0.001        # of the draws
 MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 WITHIN, MOST_WITHIN = 0.25, 0.12    # standard deviations of a bound; the share of draws there
+FALLING = 0.4               # of draws below a median, the share below half of it; flat: 0.5
 MOST_AT_BOUNDS = 4000       # draws that are compared with bounds
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 MOST_NAN_OF_SURROGATE = 0.001  # of its values
@@ -284,8 +285,9 @@ def boundaries(look: Look) -> Iterator[Finding]:
     """Yield a finding for coordinates whose draws are crowded at an edge of the support.
 
     5 % of all draws are within a hundredth of the distance from the outermost draw to the median,
-    where a flat density has 0.5 %, and points beyond that draw were outside the support. Estimates
-    can be 0 anywhere, so that no edge is seen in them.
+    where a flat density has 0.5 %, their density does not rise from there on, as in a narrow mode,
+    and points beyond that draw were outside the support. Estimates can be 0 anywhere, so that no
+    edge is seen in them.
     """
     outside = REJECTED.index("outside")
     if look.is_estimate or look.rejected[:, outside].sum() < 0.01 * look.evaluations.sum():
@@ -296,9 +298,10 @@ def boundaries(look: Look) -> Iterator[Finding]:
     for sign in (1.0, -1.0):  # the low edge, the high edge
         x = sign * look.x
         edge = x.min(axis=(0, 1))
-        near = (x <= edge + (sign * middle - edge) / 100).mean(axis=(0, 1))
+        near = x <= edge + (sign * middle - edge) / 100
         beyond = (sign * points < edge).any(axis=0)
-        crowded |= (near > 0.05) & beyond & (sign * middle > edge)
+        for i in np.flatnonzero((near.mean(axis=(0, 1)) > 0.05) & beyond & (sign * middle > edge)):
+            crowded[i] |= highest_at_0(x[..., i][near[..., i]] - edge[i])
     where = np.flatnonzero(crowded)
     if len(where):
         yield Finding(
@@ -307,22 +310,34 @@ def boundaries(look: Look) -> Iterator[Finding]:
             "logarithm, say) so that there is no edge.", look.named(where))
 
 
+def highest_at_0(x: NDArray[np.float64]) -> bool:
+    """Whether the density of x >= 0 (n,) does not rise from 0 to its median.
+
+    Then half or more of those below the median are below half of it; 40 % are enough, since draws
+    are correlated.
+    """
+    middle = median(x)
+    return bool((x <= middle / 2).sum() > FALLING * (x <= middle).sum())
+
+
 def cut_off(look: Look) -> Iterator[Finding]:
     """Yield a finding for coordinates whose density is highest at a bound, or nearly so.
 
     12 % of the draws or more are within a quarter of their standard deviation of it. Of a flat
-    density these are 7 %, of half a normal density 12 % and of an exponential one 22 %. The draws
-    are right, with a transform or without, and the status is "ok". If the only bound is 0, it is
-    that of a scale or a rate, and there is no finding.
+    density these are 7 %, of half a normal density 12 % and of an exponential one 22 %. Their
+    density does not rise from the bound on, as in one of several modes. The draws are right, with a
+    transform or without, and the status is "ok". If the only bound is 0, it is that of a scale or a
+    rate, and there is no finding.
     """
     step = max(1, look.x.shape[0] * look.x.shape[1] // MOST_AT_BOUNDS)
     x, found, where = look.x[:, ::step], [], []
     for i, low, high in bounds_of(look.state):
         values = x[:, :, i]
         near = WITHIN * float(values.std())
-        for bound, share in ((low, (values < low + near).mean()),
-                             (high, (values > high - near).mean())):
-            if near > 0 and share > MOST_WITHIN:
+        for bound, away in ((low, values - low), (high, high - values)):
+            close = away[away < near]
+            share = close.size / away.size
+            if share > MOST_WITHIN and highest_at_0(close):
                 found.append(f"{100 * share:.2g} % of {look.labels[i]} near {bound:g}")
                 where.append(i)
     if found:

@@ -54,6 +54,10 @@ class Calls:
         """The reply at a point, if it is known."""
         return self.known.get(key)
 
+    def repeat(self, key: bytes) -> None:
+        """Forget the reply at a point, so that the call is made again."""
+        self.known.pop(key, None)
+
     def add(self, replies: list[tuple[bytes, Reply]]) -> None:
         """Keep the replies of calls."""
         self.known.update(replies)
@@ -90,6 +94,7 @@ class FileOfCalls(Calls):
         self, path: str | os.PathLike[str], form: Form, keep_failures: bool
     ) -> None:
         super().__init__(keep_failures)
+        self.read: dict[bytes, Reply] = {}  # the last reply at each point in the file
         check_path("evaluations", path)
         self.path, self.form = path, form
         self.written = form  # the last header of the file
@@ -124,8 +129,11 @@ class FileOfCalls(Calls):
             last = sections[-1][0]
             self.check(last)
             for form, rows in sections:
-                self.known.update((key, reply) for key, reply in replies_of(form, rows)
-                                  if self.keep_failures or reply.error is None)
+                for key, reply in replies_of(form, rows):
+                    if self.keep_failures or reply.error is None:
+                        self.read[key] = reply
+                        if key not in self.known or self.known[key].error is not None:
+                            self.known[key] = reply
             self.written, self.form = last, replace(self.form, extras=last.extras)
             os.ftruncate(self.file, self.end)
         else:
@@ -141,6 +149,17 @@ class FileOfCalls(Calls):
         if form.names and self.form.names and form.names != self.form.names:
             raise ValueError(f"evaluations={path!r} has points with the coordinates {form.names}, "
                              f"and those of this density are {self.form.names}")
+
+    def repeat(self, key: bytes) -> None:
+        """Have the call at a point made again, unless it is in the file.
+
+        The reply is then the last one there: if the call was repeated by the run that made it, and
+        the density is random, it differs from the first.
+        """
+        if key in self.read:
+            self.known[key] = self.read[key]
+        else:
+            super().repeat(key)
 
     def add(self, replies: list[tuple[bytes, Reply]]) -> None:
         super().add(replies)

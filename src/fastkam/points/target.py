@@ -61,7 +61,7 @@ class Lookup:
     of_single_points = True  # the user's function may take one point at a time
 
     def __init__(self, pool: PointPool) -> None:
-        self.pool, self.defers = pool, False
+        self.pool, self.defers, self.repeats = pool, False, False
         self.meanwhile: Callable[[], None] | None = None
 
     @contextmanager
@@ -73,8 +73,20 @@ class Lookup:
         finally:
             self.defers = False
 
+    @contextmanager
+    def repeating(self) -> Iterator[None]:
+        """A context in which calls that this run has made before are made again."""
+        self.repeats = True
+        try:
+            yield
+        finally:
+            self.repeats = False
+
     def __call__(self, x: Array) -> Any:
         """Log densities (k,) at x (k, d), and gradients and extras if the function has them."""
+        if self.repeats:
+            for row in x:
+                self.pool.calls.repeat(row.tobytes())
         known = [self.pool.known(row.tobytes()) for row in x]
         missing = [i for i, reply in enumerate(known) if reply is None]
         if missing and self.defers:

@@ -303,7 +303,7 @@ class Searcher:
     def evaluate_again(self, x: Array, logp: Array) -> None:
         """Say so if the density at points (n, d) is not what it was, unless there is no more time.
         """
-        with suppress(Spent):
+        with suppress(Spent), self.evaluate.watch.repeating():
             self.lines += differences(self.evaluate, x, logp)
 
     def failures(self) -> list[str]:

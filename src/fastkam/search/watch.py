@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from fastkam.arguments import told
@@ -104,9 +105,19 @@ class Watch:
             left = min(left, n * (self.limits.seconds / max(elapsed, 1e-9) - 1))
         return max(0.0, left / (2 * self.chains))
 
-    def __enter__(self) -> Watch:
+    @property
+    def pooled(self) -> Any:
+        """The lookup of points in a pool; None without one."""
         desk = None if self.options is None else self.options.desk
-        self.lookup = None if desk is None or self.until == math.inf else desk.lookup
+        return None if desk is None else desk.lookup
+
+    def repeating(self) -> AbstractContextManager[None]:
+        """A context in which calls that the run has made before are made again."""
+        lookup = self.pooled
+        return nullcontext() if lookup is None else lookup.repeating()
+
+    def __enter__(self) -> Watch:
+        self.lookup = None if self.until == math.inf else self.pooled
         if self.lookup is not None:
             self.lookup.meanwhile = self.within
         return self

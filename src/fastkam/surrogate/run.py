@@ -186,7 +186,8 @@ def learn(
         X, y = calls.finite()
         if calls.room >= REPEATED:
             best = np.argsort(y)[-1:]
-            done.lines += differences(calls, X[best], y[best])
+            with watch.repeating():
+                done.lines += differences(calls, X[best], y[best])
         rounds = Rounds(calls, rng, center, factor)
         calls.budget = longest
         with suppress(Spent):
