@@ -49,7 +49,9 @@ ELSEWHERE = {
     "adapt_delta": "target_acceptance", "target_accept_prob": "target_acceptance",
     "cov": "proposal_cov", "covariance": "proposal_cov", "max_treedepth": "max_tree_depth",
     "max_depth": "max_tree_depth", "stepsize": "step_size", "epsilon": "step_size",
-    "n_temps": "n_replicas", "ntemps": "n_replicas",
+    "n_temps": "n_replicas", "ntemps": "n_replicas", "prior_transform": "prior", "ptform": "prior",
+    "log_prior": "prior", "log_likelihood": "target", "loglikelihood": "target",
+    "loglike": "target",
 }
 
 Arguments = ParamSpec("Arguments")

@@ -291,7 +291,7 @@ class Call:
         if done.learned is None:
             if not self.options.report.asked:  # otherwise nothing follows
                 done.warn()
-            if (self.points == self.points[0]).all():
+            if self.budget is not None or (self.points == self.points[0]).all():
                 self.points = done.calls.higher(self.points)
             return False
         frozen = frozen_walk(done, self.chains)

@@ -37,19 +37,19 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
         kept = f"{kept}; {moved}"
     elif moved:
         warn(SamplingWarning(moved, result=result))
-    if isinstance(failure, Fault) and weighted:
-        assert result.target is not None
-        what = describe(failure, "in learning a surrogate") + advice(failure, 1, result.target)
-        raise SamplingError(f"{what}; {kept}", result=result, x=failure.x) from failure.cause
     if isinstance(failure, Fault):
-        step = int(result.states[failure.chain]["t"])
-        where = f"chain {failure.chain}, step {step}"
+        step = 1 if weighted else int(result.states[failure.chain]["t"])
         assert result.target is not None
         mend = advice(failure, step, result.target)
         with suppress(Exception):  # a transform in Python may fail, and be the failure itself
             failure.x = outcome.state.constrain(failure.x)
-        raise SamplingError(f"{describe(failure, where)}{mend}; {kept}{problem}", result=result,
-                            chain=failure.chain, step=step, x=failure.x) from failure.cause
+        if weighted:
+            what = describe(failure, "in learning a surrogate")
+            raise SamplingError(f"{what}{mend}; {kept}", result=result,
+                                x=failure.x) from failure.cause
+        what = describe(failure, f"chain {failure.chain}, step {step}")
+        raise SamplingError(f"{what}{mend}; {kept}{problem}", result=result, chain=failure.chain,
+                            step=step, x=failure.x) from failure.cause
     if failure is not None:
         if not isinstance(failure, Exception):  # SystemExit: there is a checkpoint, if any
             if moved:

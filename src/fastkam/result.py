@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     from fastkam.density.target import Target
     from fastkam.points.workers import Workers
 
+FLAT = "to_numpy(flat=True), or draws (chains, draws, d)"
+# names of results of other packages -> ours
+ELSEWHERE = {
+    "get_chain": FLAT, "chain": FLAT, "flatchain": FLAT, "get_samples": FLAT, "samples": FLAT,
+    "samples_equal": FLAT, "get_log_prob": "stats['lp']", "log_prob": "stats['lp']",
+    "lnprobability": "stats['lp']", "logl": "stats['lp']", "get_blobs": "extras",
+    "blobs": "extras", "acceptance_fraction": "acceptance",
+    "get_autocorr_time": "summary(), whose ess_bulk is the effective number of draws",
+    "logz": "log_evidence()", "logzerr": "log_evidence()", "posterior": "to_datatree()",
+}
+
 
 class Result(Outputs):
     """The draws of a run; made by `fastkam.sample`, `resume` or `load`.
@@ -165,6 +176,12 @@ class Result(Outputs):
             raise TypeError("path must be the path of a file, not None")
         check_path("path", path, result=True)
         write(path, self.state, whole=True)
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse a name of other packages with ours."""
+        if name in ELSEWHERE:
+            raise AttributeError(f"a Result has no {name!r}: use {ELSEWHERE[name]}")
+        return object.__getattribute__(self, name)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the target, which may not be picklable."""

@@ -489,3 +489,16 @@ def test_points_with_an_infinite_density_can_be_rejected():
                        on_error="reject", diagnose=False)
     assert result.draws.max() <= 1
     assert result.rejected["nan"].sum() > 0
+
+
+@pytest.mark.parametrize("options", [
+    {"sampler": "ram", "draws": 100}, {"surrogate": "learn", "budget": 300}],
+    ids=["search", "learned surrogate"])
+def test_a_function_that_always_fails_is_named_although_failures_are_rejected(options):
+    def failing(r, s):
+        raise FileNotFoundError("simulator.exe not found")
+
+    prior = {"r": scipy.stats.uniform(100, 50), "s": scipy.stats.beta(3, 2)}
+    with pytest.raises(fk.SamplingError, match=r"FileNotFoundError: simulator\.exe") as raised:
+        fk.sample(failing, prior=prior, seed=1, progress=False, on_error="reject", **options)
+    assert 100 < raised.value.x[0] < 150

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fastkam as fk
 from fastkam.search.search import Searcher
@@ -133,3 +134,20 @@ def test_a_run_that_follows_a_surrogate_begins_at_its_best_call():
     calls(np.array([[30.0, 30.0], [0.5, 0.0], [1.0, 1.0]]))
     assert (calls.higher(far) == [0.5, 0.0]).all()
     assert (calls.higher(near) == near).all()
+    mixed = np.array([[30.0, 30.0], [1.0, 1.0], [7.0, 7.0]])    # the last one is no call
+    assert (calls.higher(mixed) == [[0.5, 0.0], [1.0, 1.0], [7.0, 7.0]]).all()
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+@pytest.mark.parametrize("budget", [100, 300])
+def test_starts_drawn_from_the_prior_are_replaced_if_the_budget_is_small(budget):
+    def loglike(x):
+        z = x - 3
+        return -0.5 * (z[0]**2 / 0.01 + (z[1] - z[0]**2)**2 / 0.001 + 4 * z[2]**2 + z[3]**2)
+
+    for seed in range(3):
+        result = fk.sample(loglike, prior={"x": (stats.norm(0, 10), 4)}, surrogate="learn",
+                           budget=budget, seed=seed)
+        assert result.evaluations <= budget
+        assert result.log_weights is None
+        assert result.stats["lp"].min() > result.state.calls[:, -1].max() - 20

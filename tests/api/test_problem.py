@@ -359,7 +359,7 @@ def test_starts_name_parameters_without_bounds():
 
 @pytest.mark.parametrize(("options", "says"), [
     ({"prior": PRIOR, "names": ["a"]}, "names and shapes must not be given with prior"),
-    ({"prior": PRIOR, "bounds": {"k": (0, 1)}}, r"bounds\['k'\] and prior\['k'\] exclude"),
+    ({"prior": PRIOR, "bounds": {"k": (0, 1)}}, r"truncated .* as prior\['k'\]"),
     ({"prior": PRIOR, "bounds": {"q": (0, 1)}}, "bounds names 'q'"),
     ({"prior": PRIOR, "bounds": [(0, 1)]}, "bounds must be a dict"),
     ({"prior": {}}, "prior must be a dict"), ({"prior": {1: stats.norm()}}, "prior must be a dict"),

@@ -237,3 +237,14 @@ def test_extras_travel():
     for extras in (copy.copy(result.extras), copy.deepcopy(result.extras),
                    pickle.loads(pickle.dumps(result.extras))):
         np.testing.assert_array_equal(extras["y"], result.extras["y"])
+
+
+@pytest.mark.parametrize(("name", "ours"), [
+    ("get_chain", "to_numpy"), ("acceptance_fraction", "acceptance"), ("logz", "log_evidence"),
+    ("get_log_prob", "lp"), ("blobs", "extras")])
+def test_names_of_other_packages_lead_to_ours(name, ours):
+    result = sample(lambda x: -0.5 * x @ x, [0.0, 0.0], draws=100, sampler="ram", diagnose=False)
+    with pytest.raises(AttributeError, match=ours):
+        getattr(result, name)
+    assert not hasattr(result, "of_no_package")
+    assert not hasattr(copy.copy(result), name)

@@ -73,6 +73,12 @@ class Lookup:
         finally:
             self.defers = False
 
+    @property
+    def error(self) -> BaseException | None:
+        """An error that the function has raised, if there is one."""
+        return next((reply.error for reply in self.pool.calls.known.values()
+                     if reply.error is not None), None)
+
     @contextmanager
     def repeating(self) -> Iterator[None]:
         """A context in which calls that this run has made before are made again."""

@@ -41,8 +41,8 @@ def from_prior(prior: Any, bounds: Any) -> dict[str, ParameterPrior]:
         if name not in found:
             raise ValueError(f"bounds names {name!r}, and the parameters are {list(found)}")
         if not found[name].flat:
-            raise ValueError(f"bounds[{name!r}] and prior[{name!r}] exclude each other: give a "
-                             "truncated distribution as the prior")
+            raise ValueError(f"bounds[{name!r}] cannot be given for a parameter that has a "
+                             f"prior: give a truncated distribution as prior[{name!r}]")
         found[name] = bounded(name, found[name].shape, low, high)
     return found
 

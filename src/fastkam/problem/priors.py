@@ -221,7 +221,8 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
     if not (low < high).all():
         i = int(np.argmin(low < high))
         raise ValueError(f"prior[{name!r}] has parameters that are not valid, such as a scale that "
-                         f"is not positive: its support is ({low[i]}, {high[i]})")
+                         "is not positive, or 0 as an end of a loguniform distribution: its "
+                         f"support is ({low[i]}, {high[i]})")
     if isinstance(dist, type(stats.t)):
         df = parameters[0]
         if np.isinf(df).all():  # scipy cannot draw from it

@@ -338,8 +338,9 @@ class Problem(Described):
                 raise ValueError(f"x0 must have shape ({self.n_x},) or (chains, {self.n_x}), not "
                                  f"{x.shape}")
             if x.ndim == 2 and len(x) != chains:
-                raise ValueError(f"x0 has {len(x)} rows, but there are {chains} chains: give "
-                                 "draws (m, n, d) to choose from as x0[None]")
+                raise ValueError(f"x0 has {len(x)} rows, but there are {chains} chains: give one "
+                                 "point (d,) for all chains, or draws (m, n, d) to choose from as "
+                                 "x0[None]")
             z = self.coordinates.unconstrain(x, "x0")
             return np.array(np.broadcast_to(z, (chains, self.dim)))
         target = self.target()

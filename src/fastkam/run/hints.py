@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,7 @@ def advice(fault: Fault, step: int, target: Target) -> str:
         return f": return -inf where x is impossible{reject}"
     if step > 0:
         return ""
-    rows = target.batched and not getattr(
-        getattr(getattr(target, "inner", target), "function", None), "of_single_points", False)
+    rows = target.batched and not getattr(function_of(target), "of_single_points", False)
     return hint(fault.cause, fault.x) or (
         ": with vectorized=True the function is called with points (k, d), one per row"
         if rows and isinstance(fault.cause, (TypeError, ValueError))
@@ -55,7 +54,16 @@ def at_start(target: Target, x: NDArray[np.float64]) -> str:
         return ": give x0 inside the support"
     if np.isfinite(value):
         return f": it is {value:g} there, but its gradient is not finite"
-    return f": it is {value} there; give x0 inside the support, and look at the function there"
+    error = getattr(function_of(target), "error", None)
+    why = "" if error is None else (
+        f' (with on_error="reject": the function has raised {told(error)})')
+    return (f": it is {value} there{why}; give x0 inside the support, and look at the function "
+            "there")
+
+
+def function_of(target: Target) -> Any:
+    """The function that a target calls, or that takes its values from workers; None without one."""
+    return getattr(getattr(target, "inner", target), "function", None)
 
 
 def hint(error: BaseException | None, x: NDArray[np.float64]) -> str:

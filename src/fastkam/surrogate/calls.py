@@ -150,12 +150,12 @@ class Calls:
         return self.budget - self.n
 
     def higher(self, points: Array) -> Array:
-        """Return the point with the highest density in place of equal ones (n, d) far below it."""
+        """Return points (n, d), with that of the highest density in place of those far below it."""
         X, y = self.finite()
-        same = (points[0] == X).all(axis=1)
-        if not same.any() or y.max() < y[same].max() + largest_drop(X.shape[1]):
-            return points
-        return np.tile(X[y.argmax()], (len(points), 1))
+        values = {x.tobytes(): value for x, value in zip(X, y.tolist(), strict=True)}
+        level = y.max(initial=-np.inf) - largest_drop(points.shape[1])
+        return np.array([X[y.argmax()] if values.get(x.tobytes(), np.inf) < level else x
+                         for x in points])
 
     def all(self) -> tuple[Array, Array]:
         """Return points (n, d) and log densities (n,), in the order of the calls."""
