@@ -286,7 +286,8 @@ class Call:
         if done.state is not None:
             return True
         self.options = self.options.ended_by(within_budget(
-            self.stop, self.budget, uncounted(self.chains, vectorized=self.vectorized)))
+            self.stop, self.budget,
+            uncounted(self.chains, vectorized=self.vectorized, share=False)))
         self.watch = Watch(self.options, self.chains, spent=done.calls.n)
         if done.learned is None:
             if not self.options.report.asked:  # otherwise nothing follows

@@ -285,7 +285,7 @@ def sample(
     else:
         check_budget(budget, draws, thin)
     check_flag("vectorized", vectorized)
-    kept = 0 if learning else uncounted(chains, vectorized=vectorized)
+    kept = 0 if learning else uncounted(chains, vectorized=vectorized, share=share)
     options = RunOptions(
         stop=within_budget(as_stop(stop), budget, kept),
         threads=threads, progress=progress, checkpoint=checkpoint,

@@ -139,7 +139,7 @@ def test_a_run_that_follows_a_surrogate_begins_at_its_best_call():
 
 
 @pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
-@pytest.mark.parametrize("budget", [100, 300])
+@pytest.mark.parametrize("budget", [150, 300])
 def test_starts_drawn_from_the_prior_are_replaced_if_the_budget_is_small(budget):
     def loglike(x):
         z = x - 3

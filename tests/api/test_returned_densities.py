@@ -1,5 +1,7 @@
 """A function that returns a density in place of its logarithm is reported, however small it is."""
 
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -88,3 +90,24 @@ def test_a_budget_is_used_but_for_one_call():
         fk.sample(counted, np.zeros(2), sampler="mala", chains=1, tune=50, seed=1, progress=False,
                   budget=500)
     assert 499 <= calls[0] <= 500
+
+
+@pytest.mark.parametrize("options", [{"surrogate": "learn"}, {"sampler": "ram", "tune": 50}],
+                         ids=["learned surrogate", "named sampler"])
+@pytest.mark.parametrize("budget", [200, 230])
+def test_a_budget_includes_the_calls_that_try_threads(options, budget):
+    """A slow function that releases the GIL, of which no surrogate is found."""
+    calls, lock = [0], threading.Lock()
+
+    def slow(x):
+        with lock:
+            calls[0] += 1
+        time.sleep(0.005)
+        z = x - 3
+        return -0.5 * (z[0]**2 / 0.01 + (z[1] - z[0]**2)**2 / 0.001 + 4 * z[2]**2 + z[3]**2)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        fk.sample(slow, prior={"x": (stats.norm(0, 10), 4)}, seed=1, progress=False, budget=budget,
+                  **options)
+    assert 0.9 * budget < calls[0] <= budget

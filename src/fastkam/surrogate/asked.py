@@ -51,13 +51,16 @@ def within_budget(
     return rule if stop is None else stop | rule
 
 
-def uncounted(chains: int, *, vectorized: bool) -> int:
+def uncounted(chains: int, *, vectorized: bool, share: bool) -> int:
     """Return the number of calls that a run of one call per step makes beyond its `evaluations`.
 
-    They are made at the starting points of the chains, to find out what the function returns, and
-    to check its gradient; and equal shares of the budget for the chains are rounded up.
+    They are made at the starting points of the chains, to find out what the function returns, to
+    check its gradient, and twice for each of several chains to find out whether threads may call it
+    at once; and equal shares of the budget for the chains are rounded up.
     """
-    return chains + (chains if vectorized else 1) + CHECKED + chains - 1
+    alone = chains == 1 or share or vectorized
+    tried = 0 if alone else 2 * chains
+    return chains + (chains if vectorized else 1) + CHECKED + tried + chains - 1
 
 
 def check_learnable(target: Target, known: Known | None) -> None:
