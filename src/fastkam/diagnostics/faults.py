@@ -29,6 +29,7 @@ MOST_EXTREME = 0.001        # of the draws
 MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 WITHIN, MOST_WITHIN = 0.25, 0.12    # standard deviations of a bound; the share of draws there
 FALLING = 0.4               # of draws below a median, the share below half of it; flat: 0.5
+SHOWN = 8                   # coordinates of a point in a message
 MOST_AT_BOUNDS = 4000       # draws that are compared with bounds
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 MOST_NAN_OF_SURROGATE = 0.001  # of its values
@@ -418,9 +419,7 @@ def unvisited(look: Look) -> Iterator[Finding]:
     """Yield a finding for a place that no chain has visited."""
     state = look.state
     for *z, value, mass in state.unvisited:
-        x = state.constrain(np.array([z]))[0]
-        some = ", ".join(f"{element:.3g}" for element in x[:4])
-        place = f"({some}{', ...' if len(x) > 4 else ''})"
+        place = placed(state.constrain(np.array([z]))[0], look.x)
         if isinstance(state.sampler, DelayedAcceptance):
             yield Finding(
                 "unvisited", f"The surrogate is far too small near {place}, where it leaves out "
@@ -437,6 +436,14 @@ def unvisited(look: Look) -> Iterator[Finding]:
         yield Finding(
             "unvisited", f'{text} Start chains there too (x0=), or let sampler="auto" search from '
             "there.", status="wrong")
+
+
+def placed(x: NDArray[np.float64], draws: NDArray[np.float64]) -> str:
+    """Return a point as text, to a hundredth of the standard deviations of draws (chains, n, d)."""
+    sd = np.maximum(draws.std(axis=(0, 1)), 1e-300)
+    digits = np.clip(np.ceil(np.log10(np.abs(x) / sd + 1)) + 2, 3, 17).astype(int)
+    some = [f"{one:.{k}g}" for one, k in zip(x[:SHOWN], digits, strict=False)]
+    return f"({', '.join(some)}{', ...' if len(x) > SHOWN else ''})"
 
 
 def multiple(share: float) -> str:
