@@ -77,7 +77,7 @@ def test_the_checks_are_made_once(monkeypatch):
     assert len(looked_at) == len(set(looked_at)) > 1
     assert result.warnings == findings(result.state)
     looked_at.clear()
-    short = quietly(normal, np.zeros(2), sampler="am", chains=2, budget=3008)
+    short = quietly(normal, np.zeros(2), sampler="am", chains=2, budget=3012)
     assert len(looked_at) == len(set(looked_at)) == 2   # first to see whether to warm up for longer
     assert short.warnings == findings(short.state) != []
     assert short.resume(5, progress=False).warnings != short.warnings

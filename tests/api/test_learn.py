@@ -12,6 +12,7 @@ from fastkam import beginning
 from fastkam.errors import SamplingWarning
 from fastkam.progress.text import counts, phase
 from fastkam.samplers.importance import ImportanceWeighted
+from fastkam.surrogate import run as run_of_surrogate
 
 
 @pytest.fixture(scope="module")
@@ -311,6 +312,17 @@ def test_a_rule_of_time_that_ends_weighted_draws_is_named():
                        **QUIET)
     assert result.log_weights is not None
     assert (result.status, result.stopped_by) == ("stopped", repr(rule.one))
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+@pytest.mark.parametrize("keeps", [True, False], ids=["calls in a file", "without a file"])
+def test_learning_may_take_all_of_the_time_if_a_later_run_goes_on(keeps, tmp_path, monkeypatch):
+    """Calls of chains without a surrogate would be of no use to it."""
+    monkeypatch.setattr(run_of_surrogate, "LEARNING_TIME", 0.0)
+    options = {"evaluations": tmp_path / "calls.fk"} if keeps else {}
+    result = fk.sample(Bent(), np.ones(3), surrogate="learn", stop=fk.stop.Time(60), seed=1,
+                       budget=1500, **QUIET, **options)
+    assert (result.log_weights is not None) == keeps
 
 
 @pytest.mark.parametrize("budget", [300, 600])

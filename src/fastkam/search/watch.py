@@ -111,6 +111,12 @@ class Watch:
         desk = None if self.options is None else self.options.desk
         return None if desk is None else desk.lookup
 
+    @property
+    def keeps_calls(self) -> bool:
+        """Whether all calls are kept in a file, with which a later run goes on."""
+        desk = None if self.options is None else self.options.desk
+        return desk is not None and desk.evaluations is not None
+
     def repeating(self) -> AbstractContextManager[None]:
         """A context in which calls that the run has made before are made again."""
         lookup = self.pooled

@@ -38,7 +38,7 @@ log = logging.getLogger("fastkam")
 
 SHARE = 0.6  # of the budget that learning may take
 SHARE_OF_FEW = 0.85  # the same, if there is no surrogate before
-LEARNING_TIME = 0.5  # share of the time of a stop rule
+LEARNING_TIME = 0.5  # share of the time of a stop rule, unless a later run goes on with its calls
 LEARNING, LEARNING_EACH = 400, 100  # most calls of learning, and further ones per dimension
 MANY_LEFT_OUT = 2  # points with a high density outside its draws that rule out a surrogate
 SETTLING = 20  # steps of warm-up of a chain whose proposals are several steps on the surrogate
@@ -170,7 +170,9 @@ def learn(
     searcher.evaluate = calls  # type: ignore[assignment]
     watch = calls.evaluator.watch
     calls.budget, whole = SHARE_OF_FEW * budget, calls.budget
-    watch.until, end = watch.begun + LEARNING_TIME * (watch.until - watch.begun), watch.until
+    end = watch.until
+    if not watch.keeps_calls:
+        watch.until = watch.begun + LEARNING_TIME * (end - watch.begun)
     rounds: Rounds | None = None
     more = " (more calls may give one)"
     try:
