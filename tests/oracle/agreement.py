@@ -43,8 +43,13 @@ def holes(x):
     return np.nan if x[1] > 1.5 else correlated(x)
 
 
+def stairs(x):
+    """Steps of 350, up to the left: ratios of densities that a double cannot hold."""
+    return correlated(x) - 350 * np.clip(np.floor(2 * x[0]), -6, 6)
+
+
 TARGETS = {"correlated": (correlated, 2), "five": (five, 5), "modes": (modes, 2),
-           "holes": (holes, 2), "twelve": (twelve, 12)}
+           "holes": (holes, 2), "stairs": (stairs, 2), "twelve": (twelve, 12)}
 
 
 def grad_correlated(x):
@@ -66,7 +71,7 @@ def grad_modes(x):
 
 
 GRADIENTS = {"correlated": grad_correlated, "five": grad_five, "modes": grad_modes,
-             "holes": grad_correlated, "twelve": grad_twelve}
+             "holes": grad_correlated, "stairs": grad_correlated, "twelve": grad_twelve}
 
 
 class Watch:

@@ -202,6 +202,13 @@ def test_points_without_a_density(name):
     compare(name, default(name), "holes", tune=600, draws=400)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_steep_steps(seed):
+    """Within a trajectory the weights differ by more than a double holds."""
+    compare("nuts", SAMPLERS["nuts"](step_size=0.3, max_tree_depth=4), "stairs", tune=0, draws=10,
+            seed=seed)
+
+
 def test_frozen_from_the_start():
     compare("kam", KAM(), "five", tune=0, draws=500)
 

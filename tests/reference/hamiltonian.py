@@ -215,7 +215,7 @@ class NUTS(Hamiltonian, of="nuts"):
             if not error <= self.s.divergence_threshold:
                 self.diverging = True
                 return None
-            self.sum_alpha += min(1, exp(-error))
+            self.sum_alpha += exp(min(0, -error))
             self.log_w = np.logaddexp(self.log_w, -error)
             if self.rng.random() < exp(-error - self.log_w):
                 self.draw, self.error = point, error

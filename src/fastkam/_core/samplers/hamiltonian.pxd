@@ -53,8 +53,8 @@ cdef class Hamiltonian(Kernel):
     cdef void F_times(self, double a, const double *v, double *y) noexcept nogil
     cdef void Ft_times(self, double a, const double *g, double *v) noexcept nogil
     cdef void draw_momentum(self, Chain *c) noexcept nogil
-    cdef void drift(self, Chain *c, double eps, const double *x) noexcept nogil
-    cdef void first_kick(self, Chain *c, double eps, const double *grad) noexcept nogil
+    cdef void kick_and_drift(
+        self, Chain *c, double eps, const double *x, const double *grad) noexcept nogil
     cdef double last_kick(self, Chain *c, double eps) noexcept nogil
     cdef void set_energies(self, double error, double largest) noexcept nogil
     cdef int launch(self, Chain *c) except -1 nogil

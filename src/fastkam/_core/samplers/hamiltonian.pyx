@@ -37,6 +37,13 @@ from fastkam._core.engine.state import zeros
 
 import numpy as np
 
+cdef extern from "leapfrog.h" nogil:
+    void kick_and_drift "fk_kick_and_drift" (Py_ssize_t d, double eps, const double *s,
+                                             const double *grad, double *p, const double *x,
+                                             double *y)
+    double last_kick "fk_last_kick" (Py_ssize_t d, double eps, const double *s,
+                                     const double *grad, double *p)
+
 cdef enum:
     OLD = 0                 # windows
     YOUNG = 1
@@ -160,9 +167,6 @@ cdef class Hamiltonian(Kernel):
             for i in range(self.d):
                 v[i] += u[i]
             return
-        if self.rank == 0:
-            add_products(self.d, a, &self.s[0], g, v)
-            return
         for i in range(self.d):
             u[i] = self.s[i] * g[i]
             v[i] += a * u[i]
@@ -171,22 +175,27 @@ cdef class Hamiltonian(Kernel):
             for i in range(self.d):
                 v[i] += b * self.U[j, i]
 
-    # ---- a leapfrog step is first_kick, drift, an evaluation, last_kick ----
+    # ---- a leapfrog step is kick_and_drift, an evaluation, last_kick ----
 
     cdef void draw_momentum(self, Chain *c) noexcept nogil:
         draw_normals(c, c.d, &self.p[0])
         self.H0 = 0.5 * long_square(c.d, &self.p[0]) - c.logp_x
 
-    cdef void first_kick(self, Chain *c, double eps, const double *grad) noexcept nogil:
+    cdef void kick_and_drift(
+            self, Chain *c, double eps, const double *x, const double *grad) noexcept nogil:
+        """Begin the step of size eps from x: p to its middle, y to its end."""
+        if self.kind != DENSE and self.rank == 0:
+            kick_and_drift(c.d, eps, &self.s[0], grad, &self.p[0], x, c.y)
+            return
         self.Ft_times(0.5 * eps, grad, &self.p[0])
-
-    cdef void drift(self, Chain *c, double eps, const double *x) noexcept nogil:
         if x != c.y:
             copy(c.d, x, c.y)
         self.F_times(eps, &self.p[0], c.y)
 
     cdef double last_kick(self, Chain *c, double eps) noexcept nogil:
         """Complete p, and compute H."""
+        if self.kind != DENSE and self.rank == 0:
+            return 0.5 * last_kick(c.d, eps, &self.s[0], c.grad_y, &self.p[0]) - c.logp_y
         self.Ft_times(0.5 * eps, c.grad_y, &self.p[0])
         return 0.5 * long_square(c.d, &self.p[0]) - c.logp_y
 
@@ -204,8 +213,7 @@ cdef class Hamiltonian(Kernel):
     cdef int try_step(self, Chain *c) noexcept nogil:
         """Begin one step of the current size from x, with a new momentum."""
         self.draw_momentum(c)
-        self.first_kick(c, exp(self.log_eps), c.grad_x)
-        self.drift(c, exp(self.log_eps), c.x)
+        self.kick_and_drift(c, exp(self.log_eps), c.x, c.grad_x)
         return 0
 
     cdef void set_energies(self, double error, double largest) noexcept nogil:

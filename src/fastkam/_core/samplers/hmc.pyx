@@ -50,8 +50,7 @@ cdef class HMC(Hamiltonian):
         self.eps = exp(self.log_eps) * jittered(c.rng, self.jitter)
         self.step, self.diverging = 1, False
         self.lowest = self.highest = self.H0
-        self.first_kick(c, self.eps, c.grad_x)
-        self.drift(c, self.eps, c.x)
+        self.kick_and_drift(c, self.eps, c.x, c.grad_x)
         return 0
 
     cdef int consider(self, Chain *c) except -1 nogil:
@@ -69,8 +68,7 @@ cdef class HMC(Hamiltonian):
             c.log_q = self.H0 - self.H - log_target_ratio(c)
             return DECIDE
         self.step += 1
-        self.first_kick(c, self.eps, c.grad_y)
-        self.drift(c, self.eps, c.y)
+        self.kick_and_drift(c, self.eps, c.y, c.grad_y)
         return AGAIN
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:

@@ -16,7 +16,7 @@ Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine 
 15, 1593-1623. Betancourt, M. (2017). A conceptual introduction to Hamiltonian Monte Carlo.
 arXiv:1701.02434, appendix A: the weights and the criterion.
 """
-from libc.math cimport INFINITY, exp, fabs, log1p
+from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport AGAIN, DECIDED, Chain
@@ -24,7 +24,6 @@ from fastkam._core.linalg.dense cimport copy
 from fastkam._core.engine.rng cimport random_standard_uniform
 from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
 from fastkam._core.engine.step cimport copy_point, keep_point, own_of, point_size, recall_point
-from fastkam._core.engine.sums cimport log_add
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField
@@ -34,6 +33,7 @@ cdef extern from "trajectory.h" nogil:
     bint turns "fk_turns" (
         Py_ssize_t d, const double *a_first, const double *a_last, const double *a_rho,
         const double *b_first, const double *b_last, const double *b_rho, double *rho)
+    bint two_turn "fk_two_turn" (Py_ssize_t d, const double *a, const double *b, double *rho)
 
 cdef enum:
     X = 0           # rows of an end of the trajectory
@@ -43,6 +43,8 @@ cdef enum:
     LAST = 1        # for one point they are equal, and only FIRST is set
     RHO = 2
 
+cdef double MOST = 1e200    # weights
+
 
 cdef class NUTS(Hamiltonian):
     LANES = True
@@ -50,10 +52,11 @@ cdef class NUTS(Hamiltonian):
         "ends": Field("point, momentum, gradient at both ends of the trajectory",
                       ("two", "three", "d")),
         "rho": Field("sum of the trajectory's momenta", ("d",)),
-        "log_w": Field("log weight of the trajectory"),
+        "weight": Field("weight of the trajectory", least=0),
+        "log_unit": Field("log of the unit of weights, above 0 where H falls by hundreds", least=0),
         "draw": Field("the point drawn from it, with H - H_0 as its own number", ("point",)),
         "stack": Field("subtrajectories that wait to be merged", ("levels", "three", "d")),
-        "new_log_w": Field("log weight of the points of this doubling"),
+        "new_weight": Field("weight of the points of this doubling", least=0),
         "new_draw": Field("the point drawn from these", ("point",)),
         "direction": Field("in which the trajectory grows: 0 backward, 1 forward", dtype="i8",
                            least=0, most=1),
@@ -68,10 +71,11 @@ cdef class NUTS(Hamiltonian):
     }
     cdef public double[:, :, ::1] ends
     cdef public double[::1] rho
-    cdef public double log_w
+    cdef public double weight
+    cdef public double log_unit
     cdef public double[::1] draw
     cdef public double[:, :, ::1] stack
-    cdef public double new_log_w
+    cdef public double new_weight
     cdef public double[::1] new_draw
     cdef public int64_t direction
     cdef public int64_t depth
@@ -95,32 +99,35 @@ cdef class NUTS(Hamiltonian):
                                      f"{state['leaves']}")
 
     cdef int launch(self, Chain *c) except -1 nogil:
-        cdef int end
-        for end in range(2):
-            copy(c.d, c.x, &self.ends[end, X, 0])
-            copy(c.d, &self.p[0], &self.ends[end, P, 0])
-            copy(c.d, c.grad_x, &self.ends[end, G, 0])
-        copy(c.d, &self.p[0], &self.rho[0])
         self.eps = exp(self.log_eps)
-        self.log_w = self.sum_alpha = self.worst = 0
+        self.weight = 1
+        self.log_unit = self.sum_alpha = self.worst = 0
         self.depth = self.n_steps = self.diverging = self.moved = 0
         self.double_trajectory(c)
         return 0
 
     cdef void double_trajectory(self, Chain *c) noexcept nogil:
         """Choose a direction, and take the first step from that end."""
+        cdef double *end
         self.direction = random_standard_uniform(c.rng) < 0.5
         self.leaves = 0
-        self.new_log_w = -INFINITY
-        copy(c.d, &self.ends[self.direction, P, 0], &self.p[0])
-        self.step(c, &self.ends[self.direction, X, 0], &self.ends[self.direction, G, 0])
+        self.new_weight = 0
+        if self.depth == 0:         # x is both ends
+            self.set_end(c, 1 - self.direction, c.x, c.grad_x)
+            self.kick_and_drift(c, self.signed_eps(), c.x, c.grad_x)
+            return
+        end = &self.ends[self.direction, 0, 0]
+        copy(c.d, end + P * c.d, &self.p[0])
+        self.kick_and_drift(c, self.signed_eps(), end, end + G * c.d)
+
+    cdef void set_end(
+            self, Chain *c, Py_ssize_t k, const double *x, const double *grad) noexcept nogil:
+        copy(c.d, x, &self.ends[k, X, 0])
+        copy(c.d, &self.p[0], &self.ends[k, P, 0])
+        copy(c.d, grad, &self.ends[k, G, 0])
 
     cdef double signed_eps(self) noexcept nogil:
         return self.eps if self.direction else -self.eps
-
-    cdef void step(self, Chain *c, const double *x, const double *grad) noexcept nogil:
-        self.first_kick(c, self.signed_eps(), grad)
-        self.drift(c, self.signed_eps(), x)
 
     cdef int consider(self, Chain *c) except -1 nogil:
         cdef double error = INFINITY
@@ -134,8 +141,7 @@ cdef class NUTS(Hamiltonian):
         self.diverging = not error <= self.error_limit
         if self.diverging:
             return self.decide(c)
-        self.sum_alpha += min(1.0, exp(-error))
-        self.offer(c, -error)
+        self.offer(c, error)
         top = self.push_momentum(c.d)
         size = self.leaves
         while size & 1 == 0:
@@ -143,19 +149,26 @@ cdef class NUTS(Hamiltonian):
             if self.merge(c.d, top, size == self.leaves):
                 return self.decide(c)
             size >>= 1
-        if self.leaves < 1 << self.depth:
-            self.step(c, c.y, c.grad_y)
-            return AGAIN
-        return self.extend(c)
+        if self.leaves == 1 << self.depth:
+            return self.extend(c)
+        if size < self.leaves:
+            copy(c.d, &self.p[0], &self.stack[top, LAST, 0])
+        self.kick_and_drift(c, self.signed_eps(), c.y, c.grad_y)
+        return AGAIN
 
-    cdef void offer(self, Chain *c, double log_w) noexcept nogil:
+    cdef void offer(self, Chain *c, double error) noexcept nogil:
         """Add the weight of y to that of the doubling, and draw y from its points so far or not."""
-        cdef double more = log_w - self.new_log_w
-        # e^b / (e^a + e^b), and log(e^a + e^b), with the exponential that does not overflow
-        cdef double less = exp(-fabs(more))
-        if random_standard_uniform(c.rng) < (1 if more > 0 else less) / (1 + less):
-            keep_point(c, -log_w, &self.new_draw[0])
-        self.new_log_w = max(self.new_log_w, log_w) + log1p(less)
+        cdef double w = exp(-error - self.log_unit), less
+        if w > MOST:
+            less = exp(error + self.log_unit)
+            self.weight *= less
+            self.new_weight *= less
+            self.log_unit = -error
+            w = 1
+        self.sum_alpha += 1 if error <= 0 else exp(-error)
+        self.new_weight += w
+        if random_standard_uniform(c.rng) * self.new_weight < w:
+            keep_point(c, error, &self.new_draw[0])
 
     cdef int64_t push_momentum(self, Py_ssize_t d) noexcept nogil:
         """Push y as a subtrajectory of one point; return its place, the number of bits set."""
@@ -167,38 +180,36 @@ cdef class NUTS(Hamiltonian):
         self.leaves += 1
         return top
 
-    cdef bint merge(self, Py_ssize_t d, int64_t a, bint points) noexcept nogil:
-        """Merge the two subtrajectories on top of the stack, into a; return True if it turns.
+    cdef bint merge(self, Py_ssize_t d, int64_t top, bint points) noexcept nogil:
+        """Merge the two subtrajectories from `top` on, which end at y; return True if it turns.
 
         `points` is True if they have one point each.
         """
-        cdef int64_t b = a + 1
-        cdef int last = FIRST if points else LAST, rho = FIRST if points else RHO
-        if turns(d, &self.stack[a, FIRST, 0], &self.stack[a, last, 0], &self.stack[a, rho, 0],
-                 &self.stack[b, FIRST, 0], &self.stack[b, last, 0], &self.stack[b, rho, 0],
-                 &self.stack[a, RHO, 0]):
-            return True
-        copy(d, &self.stack[b, last, 0], &self.stack[a, LAST, 0])
-        return False
+        cdef double *a = &self.stack[top, 0, 0]
+        cdef double *b = &self.stack[top + 1, 0, 0]
+        if points:
+            return two_turn(d, a, b, a + RHO * d)
+        return turns(d, a, a + LAST * d, a + RHO * d, b, &self.p[0], b + RHO * d, a + RHO * d)
 
     cdef int extend(self, Chain *c) except -1 nogil:
         """Add a complete doubling that does not turn to the trajectory, and continue."""
-        cdef double *new_end = &self.ends[self.direction, 0, 0]
-        cdef int last = FIRST if self.depth == 0 else LAST, rho = FIRST if self.depth == 0 else RHO
+        cdef const double *start = &self.ends[1 - self.direction, P, 0]
+        cdef const double *end = &self.ends[self.direction, P, 0]
+        cdef const double *new = &self.stack[0, 0, 0]
         cdef bint stop
-        if random_standard_uniform(c.rng) < exp(self.new_log_w - self.log_w):
+        if random_standard_uniform(c.rng) * self.weight < self.new_weight:
             copy_point(c, &self.new_draw[0], &self.draw[0])
             self.moved = True
-        self.log_w = log_add(self.log_w, self.new_log_w)
+        self.weight += self.new_weight
+        if self.depth == 0:
+            stop = two_turn(c.d, start, new, &self.rho[0])
+        else:
+            stop = turns(c.d, start, end, &self.rho[0], new, &self.p[0], new + RHO * c.d,
+                         &self.rho[0])
         self.depth += 1
-        stop = turns(c.d, &self.ends[1 - self.direction, P, 0], new_end + c.d, &self.rho[0],
-                     &self.stack[0, FIRST, 0], &self.stack[0, last, 0], &self.stack[0, rho, 0],
-                     &self.rho[0])
         if stop or self.depth >= self.max_depth:
             return self.decide(c)
-        copy(c.d, c.y, new_end)
-        copy(c.d, &self.p[0], new_end + c.d)
-        copy(c.d, c.grad_y, new_end + 2 * c.d)
+        self.set_end(c, self.direction, c.y, c.grad_y)
         self.double_trajectory(c)
         return AGAIN
 

@@ -1,5 +1,5 @@
-/* Six products in one pass over the momenta of a trajectory, each in four sums; compiled once for
- * each instruction set. */
+/* The products of a turning test in one pass over the momenta of a trajectory, each in four sums;
+ * compiled once for each instruction set. */
 #include "vector.h"
 
 #include "trajectory.h"
@@ -46,6 +46,28 @@ int FK_LEVEL(fk_turns)(ptrdiff_t d, const double *a_first, const double *a_last,
         rho[i] = both;
     }
     for (int j = 0; j < 6; j++)
+        if (!((s[j][0] + s[j][2]) + (s[j][1] + s[j][3]) > 0)) return 1;
+    return 0;
+}
+
+int FK_LEVEL(fk_two_turn)(ptrdiff_t d, const double *a, const double *b, double *rho)
+{
+    fk_quad quads[2] = {{0}};
+    double s[2][4];
+    ptrdiff_t i = 0;
+    for (; i + 4 <= d; i += 4) {
+        const fk_quad p = fk_load_quad(a + i), q = fk_load_quad(b + i), both = p + q;
+        quads[0] += p * both;
+        quads[1] += q * both;
+        store_quad(rho + i, both);
+    }
+    for (int j = 0; j < 2; j++) store_quad(s[j], quads[j]);
+    for (int k = 0; i < d; i++, k++) {
+        rho[i] = a[i] + b[i];
+        s[0][k] += a[i] * rho[i];
+        s[1][k] += b[i] * rho[i];
+    }
+    for (int j = 0; j < 2; j++)
         if (!((s[j][0] + s[j][2]) + (s[j][1] + s[j][3]) > 0)) return 1;
     return 0;
 }

@@ -11,4 +11,7 @@ FK_DISPATCH(int, fk_turns,
             (ptrdiff_t d, const double *a_first, const double *a_last, const double *a_rho,
              const double *b_first, const double *b_last, const double *b_rho, double *rho))
 
+/* fk_turns for a and b of one point each */
+FK_DISPATCH(int, fk_two_turn, (ptrdiff_t d, const double *a, const double *b, double *rho))
+
 #endif
