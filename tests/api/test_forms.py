@@ -204,6 +204,56 @@ def test_targets_are_made_by_factories():
 # ---- numba ----
 
 
+def plain(x):
+    return -0.5 * np.sum(x * x)
+
+
+def writes(x):
+    x *= 2
+    return -0.125 * np.sum(x * x)
+
+
+def sets_an_element(x):
+    square = x[0] ** 2
+    x[0] = 5.0
+    return -0.5 * (square + np.sum(x[1:] ** 2))
+
+
+def plain_pair(x):
+    return -0.5 * np.sum(x * x), -x
+
+
+def writes_pair(x):
+    x *= -1
+    return -0.5 * np.sum(x * x), x
+
+
+def plain_estimate(x, u):
+    return -0.5 * np.sum(x * x) + 0.5 * u[0] - 0.125
+
+
+def writes_estimate(x, u):
+    u *= 0.5
+    return -0.5 * np.sum(x * x) + u[0] - 0.125
+
+
+@pytest.mark.parametrize(("f", "same"), [
+    (writes, plain), (sets_an_element, plain), (writes_pair, plain_pair),
+    (writes_estimate, plain_estimate)])
+def test_numba_functions_that_write_to_their_arguments(f, same):
+    """The point and its noise belong to the chain: the function gets copies."""
+    numba = pytest.importorskip("numba")
+
+    def draws(f):
+        njit = numba.njit(f)
+        target = (fk.Target.from_estimator(njit, 2, n_aux=3, correlation=0.9)
+                  if f in (plain_estimate, writes_estimate) else njit)
+        sampler = "nuts" if f in (plain_pair, writes_pair) else "ram"
+        return sample(target, np.zeros(2), sampler=sampler, tune=100, draws=100, seed=1).draws
+
+    np.testing.assert_allclose(draws(f), draws(same), rtol=1e-9, atol=1e-9)
+
+
 def test_numba_arguments_division_and_exceptions():
     numba = pytest.importorskip("numba")
 

@@ -69,8 +69,8 @@ class GraphTarget(AddressTarget):
         return super().__new__(cls)
 
     def __init__(self, value, pair, dim):
-        logp = wrap_logp(value, (), False)
-        grad = None if pair is None else wrap_logp_grad(pair, ())
+        logp = wrap_logp(value, False)
+        grad = None if pair is None else wrap_logp_grad(pair)
         self.f = value if pair is None else pair
         super().__init__(dim, logp.address, 0 if pair is None else grad.address,
                          owner=(logp, grad))
@@ -142,8 +142,8 @@ class NumbaEstimator(AddressTarget):
 
     def __init__(self, f, dim, n_aux):
         self.f = f
-        inner = with_ieee_division(f)
-        if returns_pair(inner, (np.zeros(n_aux),)):
+        inner, pair = of_noise(f)
+        if pair:
             raise TypeError(f"f must return a number, not a pair: {shown(f)}")
         noisy = wrap_noisy(inner)
         super().__init__(dim, 0, owner=noisy, noisy=noisy.address, n_aux=n_aux)
@@ -165,9 +165,8 @@ def wrapped(f, args):
     digest = digest_of_constants((f.py_func, f.targetoptions, args))
     found = KEPT.pop(digest, None)
     if found is None:
-        inner = with_ieee_division(f)
-        pair = returns_pair(inner, args)
-        found = wrap_logp(inner, args, pair), wrap_logp_grad(inner, args) if pair else None
+        inner, pair = of_point(f, args)
+        found = wrap_logp(inner, pair), wrap_logp_grad(inner) if pair else None
     if digest:
         KEPT[digest] = found
         for oldest in list(KEPT)[:-MOST_KEPT]:
@@ -185,6 +184,49 @@ def digest_of_constants(value):
     return digest.whole.hexdigest() if digest.size <= MOST_BYTES else ""
 
 
+@numba.extending.intrinsic
+def read_only(context, array):
+    """The array, which cannot be written to."""
+    def same(context, builder, signature, args):
+        return numba.core.imputils.impl_ret_borrowed(
+            context, builder, signature.return_type, args[0])
+
+    return array.copy(readonly=True)(array), same
+
+
+def of_point(f, args):
+    """(numba function of x alone that calls ``f(x, *args)``, whether it returns a pair).
+
+    x belongs to the chain: a function that writes to it gets a copy.
+    """
+    inner = with_ieee_division(f)
+
+    @numba.njit(error_model="numpy")
+    def density(x):
+        return inner(read_only(x), *args)
+
+    @numba.njit(error_model="numpy")
+    def with_copy(x):
+        return inner(x.copy(), *args)
+
+    return compiled((density, with_copy), 1)
+
+
+def of_noise(f):
+    """The same for a function ``f(x, u)``."""
+    inner = with_ieee_division(f)
+
+    @numba.njit(error_model="numpy")
+    def estimate(x, u):
+        return inner(read_only(x), read_only(u))
+
+    @numba.njit(error_model="numpy")
+    def with_copies(x, u):
+        return inner(x.copy(), u.copy())
+
+    return compiled((estimate, with_copies), 2)
+
+
 def with_ieee_division(f):
     """The numba function f compiled again, so that 1/0 is inf."""
     options = {key: value for key, value in f.targetoptions.items()
@@ -192,14 +234,23 @@ def with_ieee_division(f):
     return numba.njit(error_model="numpy", **options)(f.py_func)
 
 
-def returns_pair(inner, args):
-    """Whether ``inner(x, *args)`` is (number, array) rather than a number; TypeError if neither."""
-    signature = (types.float64[::1], *map(numba.typeof, args))
-    try:
-        inner.compile(signature)
-    except numba.core.errors.NumbaError as error:
-        raise TypeError(f"numba cannot compile f{signature}: {error}") from error
-    answer = inner.overloads[inner.signatures[0]].signature.return_type
+def compiled(forms, n_points):
+    """The first of several forms of f that numba can compile, and whether it returns a pair."""
+    for function in forms:
+        try:
+            function.compile((types.float64[::1],) * n_points)
+        except Exception as error:  # of numba's own code, too: an AttributeError for x *= 2
+            failure = error
+            continue
+        answer = function.overloads[function.signatures[0]].signature.return_type
+        return function, returns_pair(answer)
+    if isinstance(failure, numba.core.errors.NumbaError):
+        raise TypeError(f"numba cannot compile f: {failure}") from failure
+    raise failure
+
+
+def returns_pair(answer):
+    """Whether a numba type is (number, array) rather than a number; TypeError if neither."""
     number = (types.Float, types.Integer, types.Boolean)
     if isinstance(answer, number):
         return False
@@ -211,11 +262,7 @@ def returns_pair(inner, args):
         "give derived=")
 
 
-def wrap_logp(inner, args, pair):
-    @numba.njit(error_model="numpy")
-    def density(x):
-        return inner(x, *args)
-
+def wrap_logp(density, pair):
     if not pair:
         @numba.cfunc(LOGP, error_model="numpy")
         def logp(n, x, out, data):
@@ -257,11 +304,7 @@ def wrap_noisy(inner):
     return noisy
 
 
-def wrap_logp_grad(inner, args):
-    @numba.njit(error_model="numpy")
-    def density(x):
-        return inner(x, *args)
-
+def wrap_logp_grad(density):
     @numba.cfunc(LOGP_GRAD, error_model="numpy")
     def logp_grad(n, x, grad, out, data):
         rc = 0
