@@ -36,7 +36,7 @@ class Evaluator:
     """Evaluates a target, and counts the evaluations.
 
     If the density is estimated, all estimates use the same noise, so that they differ only by the
-    points.
+    points. Until one of them is finite, each uses new noise.
 
     A search evaluates the density at points that no chain may ever reach. Therefore, once a point
     with a finite density has been found, a point at which the function raises a numerical error or
@@ -67,6 +67,7 @@ class Evaluator:
         self, target: Target, rng: np.random.Generator, watch: Watch | None = None
     ) -> None:
         self.target, self.watch = target.bind(), watch or Watch()
+        self.rng = rng
         self.noise = rng.standard_normal(target.n_aux) if target.is_estimate else None
         self.evaluation = Evaluation(self.target, MOST_POINTS, False)
         self.n = 0
@@ -101,6 +102,10 @@ class Evaluator:
                 self.watch(self.n)
             begun = time.perf_counter()
             m = self.watch.at_once(self.n, self.seconds, MOST_POINTS)
+            if self.noise is not None and not self.found:
+                m = 1
+                if self.n:
+                    self.noise = self.rng.standard_normal(len(self.noise))
             done = self.some(X[rows[:m]], values, rows[:m])
             rows = rows[done:]
             self.seconds += time.perf_counter() - begun
