@@ -36,6 +36,7 @@ from fastkam.search.choice import (
     known_of,
     log,
 )
+from fastkam.search.estimates import for_noise
 from fastkam.search.found import Search
 from fastkam.search.watch import Spent, Watch
 from fastkam.surrogate.asked import BUDGET as BUDGET_OF_LEARNING
@@ -146,6 +147,10 @@ class Call:
                                   watch=self.watch)
             if without:
                 self.tune = self.shortened(method.TUNE, method)
+            if self.search and self.own.is_estimate and self.surrogate is None:
+                with self.watch, before_the_run(self.target, self.problem):
+                    method, self.found = for_noise(
+                        method, self.target, self.found, self.rng, self.watch)
         return self.state(method, kernel)
 
     # ---- the density, and the start of the search ----

@@ -16,6 +16,7 @@ from twins import caught_by
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
+from fastkam.search.estimates import with_noise
 
 K = 4
 OPTIONS = {"tune": 40, "chains": 2, "seed": 3}
@@ -325,6 +326,105 @@ def test_the_search_finds_a_start_where_most_estimates_are_0(form):
         result = fk.sample(target, **where, seed=seed, tune=20, draws=20, progress=False,
                            diagnose=False)
         assert np.isfinite(result.stats["lp"]).all()
+
+
+# ---- the size of the noise ----
+
+
+def of_noise(s, seen=None):
+    """N(0, I), estimated with the standard deviation s of the logarithm."""
+    def f(x, u):
+        if seen is not None:
+            seen.append(x)
+        return -0.5 * float(x @ x) + s * float(u[0]) - 0.5 * s * s
+
+    return fk.Target.from_estimator(f, D, 1)
+
+
+def aim_of(sampler, target=None, **options):
+    result = fk.sample(of_noise(1.5) if target is None else target, np.zeros(D), sampler=sampler,
+                       tune=10, draws=5, seed=1, progress=False, diagnose=False, **options)
+    return result.sampler, result
+
+
+@pytest.mark.parametrize("name", ["ram", "gam", "kam", "jumps", "pt", "scout", "auto"])
+def test_the_acceptance_that_is_aimed_at_allows_for_the_noise(name):
+    """Forty estimates show the standard deviation 1.5 to some 25 %."""
+    sampler, result = aim_of(name)
+    part = sampler if hasattr(sampler, "target_acceptance") else sampler.parts()[0]
+    default = type(part).target_acceptance
+    assert with_noise(default, 1.9**2, 0.0) < part.target_acceptance < with_noise(default, 1, 0.0)
+    assert any("at the start of a chain have the standard deviation 1." in line
+               for line in result.search)
+
+
+def test_where_the_acceptance_that_is_aimed_at_stays():
+    assert aim_of(fk.RobustAdaptiveMetropolis(target_acceptance=0.3))[0].target_acceptance == 0.3
+    assert aim_of("ram", search=False)[0].target_acceptance == 0.234
+    assert aim_of("ram", densities.python)[0].target_acceptance == 0.234
+    assert aim_of("ram", surrogate=densities.python)[0].parts()[0].target_acceptance == 0.234
+
+
+def test_the_acceptance_with_noise():
+    """By simulation: y is as likely as x but for the noise, and the length of the step."""
+    rng = np.random.default_rng(1)
+    for aim, s in ((0.234, 1.0), (0.44, 1.5), (0.25, 0.3)):
+        length = -2 * stats.norm.ppf(aim / 2)
+        r = rng.normal(-0.5 * (length**2 + 2 * s * s), math.sqrt(length**2 + 2 * s * s), 10**6)
+        found = np.exp(np.minimum(r, 0)).mean()
+        assert abs(with_noise(aim, s * s, 0.0) - found) < 4 * 0.5 / 1000
+        assert with_noise(aim, s * s, 0.25) == 0.75 * with_noise(aim, s * s, 0.0)
+        assert with_noise(aim, 100.0, 1.0) == pytest.approx(0.1 * with_noise(aim, 3.28, 0.0))
+        assert with_noise(aim, 0.0, 0.0) == pytest.approx(aim)
+
+
+def test_noise_is_measured_within_the_budget_and_counted():
+    seen = []
+    result = fk.sample(of_noise(1.0, seen), np.zeros(D), sampler="ram", tune=10, draws=5, seed=1,
+                       progress=False, diagnose=False)
+    assert result.evaluations + 4 == len(seen)
+    few = fk.sample(of_noise(1.0, seen := []), np.zeros(D), sampler="ram", tune=0, seed=1,
+                    stop=fk.stop.Evaluations(60), progress=False, diagnose=False)
+    assert few.evaluations + 4 == len(seen) <= 60 + 2 * 4
+
+
+def test_correlated_noise_counts_by_the_difference_of_two_estimates():
+    def f(x, u):
+        return -0.5 * float(x @ x) + 3 * float(u[0]) - 4.5
+
+    target = fk.Target.from_estimator(f, D, 1, correlation=0.98)  # sd of a difference: 0.6
+    sampler, _ = aim_of("ram", target)
+    assert with_noise(0.234, 0.36, 0.0) < sampler.target_acceptance < 0.234
+
+
+def test_chains_of_noisy_estimates_mix():
+    """With steps for 0.234 the ESS was 8 to 123, and R-hat up to 1.47."""
+    for seed in range(3):
+        result = fk.sample(of_noise(1.5), np.zeros(D), sampler="ram", tune=2000, draws=5000,
+                           seed=seed, progress=False, diagnose=False)
+        assert result.summary()["ess_bulk"].min() > 200
+
+
+def test_an_estimate_that_ignores_its_noise_is_reported():
+    def ignores(x, rng):
+        return -0.5 * float(x @ x) + float(np.random.default_rng(0).standard_normal())
+
+    with pytest.warns(fk.SamplingWarning, match="does not depend on its noise: 40 estimates"):
+        result = fk.sample(fk.Target.from_estimator(ignores, D), np.zeros(D), draws=200, tune=100,
+                           seed=1, progress=False)
+    assert result.verdict().status != "ok"
+    check = fk.check_noise(fk.Target.from_estimator(ignores, D), np.zeros(D), 20, seed=1)
+    assert check.verdict == "none"
+    assert "does not depend on its noise" in str(check)
+
+
+def test_stuck_chains_of_estimates_are_told_of_the_noise():
+    target = fk.Target.from_estimator(lambda x, u: estimate(x, u) + 1000 * (not x.any()), D, K)
+    with pytest.warns(fk.SamplingWarning, match="far too high keeps a chain where it is"):
+        sample(target, np.zeros(D), draws=300, **OPTIONS)
+    with pytest.warns(fk.SamplingWarning, match=r"chains stay for long where the estimate"):
+        fk.sample(of_noise(4.0), np.zeros(D), sampler="am", draws=2000, tune=100, seed=1,
+                  progress=False)
 
 
 # ---- check_noise ----

@@ -51,9 +51,14 @@ class NoiseCheck:
 
     @property
     def verdict(self) -> str:
-        """"low", "useful" or "high", up to two standard errors; "zeros" if any estimate was 0."""
+        """"low", "useful" or "high", up to two standard errors.
+
+        "zeros" if any estimate was 0; "none" if all were equal.
+        """
         if self.zeros:
             return "zeros"
+        if self.variance == 0:
+            return "none"
         slack = 2 * self.variance_error
         if self.variance + slack < self.useful[0] ** 2:
             return "low"
@@ -63,6 +68,9 @@ class NoiseCheck:
         what = "log estimate" if self.what == "estimate" else "difference of two log estimates"
         if self.zeros:
             return f"{self.zeros} of {self.n} estimates are 0: the {what} has no variance"
+        if self.variance == 0:
+            return (f"all {self.n} estimates are equal: the function does not depend on its noise "
+                    "(does it draw random numbers of its own, with a fixed seed?)")
         low, high = self.useful
         advice = {
             "low": "fewer terms in an estimate would do as well, for less work",
@@ -127,7 +135,7 @@ def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None
     zeros = int((~np.isfinite(values)).sum())
     variance, error = np.nan, np.nan
     if zeros == 0:
-        variance = values.var(ddof=1)
+        variance = values.var(ddof=1) if np.ptp(values) > 0 else 0.0  # not that of rounding
         fourth = ((values - values.mean()) ** 4).mean()
         error = np.sqrt(max(fourth - variance**2 * (n - 3) / (n - 1), 0) / n)
     low, high = np.array(USEFUL) * (np.sqrt(2) if correlated else 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from fastkam.diagnostics.doubts import (
     doubts,
     of_short_chains,
 )
-from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd, random_density
+from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd, random_density, without_noise
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
@@ -33,6 +34,7 @@ MOST_R_HAT = 1.01
 MOST_R_HAT_OF_LP = 1.05     # where the coordinates agree
 WRONG_R_HAT = 1.1
 LEAST_ESS = 400
+FEW_ACCEPTED = 0.05     # with noise that is not too large, 7 % at least
 
 IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a bend?), and "
                "reparametrize, or try another sampler")
@@ -52,7 +54,7 @@ def findings(state: RunState) -> list[Finding]:
     """Return the findings on a run; an empty list if there are none."""
     if not state.states:
         return []
-    found = [*of_gradient(state), *random_density(state)]
+    found = [*of_gradient(state), *random_density(state), *without_noise(state)]
     if state.trace.rows:
         with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
             found = causes(found + looked_at(Look(state)))
@@ -84,6 +86,7 @@ def looked_at(look: Look) -> list[Finding]:
             found = [one for one in found if one.kind != "acceptance"]
         elif "not_finite" not in kinds:
             found += precision(look, certain=not kinds & ABOUT_DENSITY)
+            found += [] if "acceptance" in kinds else noisy(look, found)
             found += [] if kinds & ABOUT_DENSITY else of_methods(look)
     return found
 
@@ -157,6 +160,19 @@ def precision(look: Look, *, certain: bool) -> list[Finding]:
                 f"warm-up ended ({listed(names[:NAMED], len(names))}, see result.adaptation): tune "
                 "for longer (tune=)."))
     return found
+
+
+def noisy(look: Look, found: list[Finding]) -> Iterator[Finding]:
+    """Yield a finding if chains that disagree accept few proposals, of an estimated density."""
+    apart = any(one.kind == "r_hat" and one.status == "wrong" for one in found)
+    if not apart or not look.is_estimate or look.log_ratio is None:
+        return
+    rate = np.exp(np.minimum(look.log_ratio, 0.0)).mean()
+    if rate < FEW_ACCEPTED:
+        yield Finding(
+            "acceptance", f"{100 * rate:.2g} % of the proposals are accepted: chains stay for long "
+            "where the estimate of the density is too high. Make estimates less noisy (see "
+            "fastkam.check_noise).")
 
 
 def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Finding]:

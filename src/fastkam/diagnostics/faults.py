@@ -14,6 +14,7 @@ from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain
 from fastkam.numerics.median import median
 from fastkam.samplers.delayed import DelayedAcceptance
 from fastkam.samplers.sampler import Composite, Sampler
+from fastkam.search.estimates import NOISELESS
 from fastkam.search.repeated import RANDOM
 
 if TYPE_CHECKING:
@@ -61,12 +62,15 @@ def grave(look: Look) -> Iterator[Finding]:
     if len(still):
         who = "No chain ever moved" if len(still) == len(x) else f"{chain_names(still)} never moved"
         far = np.abs(look.state.x0 / look.state.scales).max() > FAR**2
+        cause = (
+            "An estimate that is far too high keeps a chain where it is: make estimates less noisy "
+            "(see fastkam.check_noise), or begin" if look.is_estimate else
+            "The chains began far from the origin, where the density is steep: is its sign wrong, "
+            "or is a prior missing? Otherwise begin" if far else "Begin")
         yield Finding(
-            "stuck", f"{who}: no proposal was accepted. " + (
-                "The chains began far from the origin, where the density is steep: is its sign "
-                "wrong, or is a prior missing? Otherwise begin" if far else "Begin") +
-            " with narrower proposals, tune for longer (tune=), or start elsewhere (x0=).",
-            chains=tuple(still.tolist()), status="wrong")
+            "stuck", f"{who}: no proposal was accepted. {cause} with narrower proposals, tune for "
+            "longer (tune=), or start elsewhere (x0=).", chains=tuple(still.tolist()),
+            status="wrong")
     fixed = ~moves.any(axis=0)
     if look.state.coordinates is not None:  # constants of a transform are equal in all chains
         fixed &= (x != x[:1, :1]).any(axis=(0, 1))
@@ -279,6 +283,17 @@ def random_density(state: RunState) -> Iterator[Finding]:
                 "estimate of the density, pass the function by Target.from_estimator; otherwise "
                 "the draws are biased: make the function return the same value each time. With "
                 "vectorized=True it must not depend on the other points of the call.")
+            return
+
+
+def without_noise(state: RunState) -> Iterator[Finding]:
+    """Yield a finding if the search has found estimates that do not depend on their noise."""
+    for line in state.search:
+        if line.startswith(NOISELESS):
+            yield Finding(
+                "random", f"{line[0].upper()}{line[1:]}. A function that draws its own random "
+                "numbers, with a fixed seed, is another density: let it use the noise that is "
+                "passed to it. If it is no estimate, pass the function itself as the target.")
             return
 
 

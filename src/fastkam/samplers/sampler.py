@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -65,6 +66,14 @@ class Sampler(Parameters):
         return self.changed_to(**{
             name: points_in_units(name, value, scales) for name in self.POSITIONS
             if (value := getattr(self, name)) is not None})
+
+    def aimed(self, at: Callable[[float], float]) -> Self:
+        """This sampler with ``at(target_acceptance)``, if that of a random walk is the default."""
+        default = getattr(type(self), "target_acceptance", None)
+        if (self.needs_gradient or not isinstance(default, float)
+                or getattr(self, "target_acceptance", None) != default):
+            return self
+        return self.changed_to(target_acceptance=at(default))
 
     def changed_to(self, **parameters: Any) -> Self:
         """A copy with other values of some parameters."""
@@ -167,6 +176,13 @@ class Composite(Sampler):
         inner = {name: one.in_units(scales) for name, one in self.direct().items()
                  if one.is_placed}
         return own if own is self or not inner else own.changed_to(**inner)
+
+    def aimed(self, at: Callable[[float], float]) -> Self:
+        named = {one.name: SAMPLERS[value]() for one in fields(self)
+                 if isinstance(value := getattr(self, one.name), str) and value in SAMPLERS}
+        inner = {name: aimed for name, one in (named | self.direct()).items()
+                 if (aimed := one.aimed(at)) is not one}
+        return self.changed_to(**inner) if inner else self
 
     @property
     def needs_gradient(self) -> bool:

@@ -37,6 +37,7 @@ from fastkam.samplers import (
     Sampler,
 )
 from fastkam.samplers.metropolis import optimal_scale
+from fastkam.search.estimates import for_noise
 from fastkam.search.found import Known, Search, unsearched
 from fastkam.search.search import NEARLY_NORMAL, Searcher
 from fastkam.search.watch import Watch
@@ -132,7 +133,10 @@ def choose(
     if surrogate or target.is_estimate:
         why = "a surrogate stands in for it" if surrogate else "the density is estimated"
         found = find(target, points, chains, rng, search=search, executor=executor, watch=watch)
-        return Choice(GlobalAdaptiveMetropolis(), why, found, PLAIN_TUNE)
+        sampler: Sampler = GlobalAdaptiveMetropolis()
+        if search and not surrogate:
+            sampler, found = for_noise(sampler, target, found, rng, watch or Watch())
+        return Choice(sampler, why, found, PLAIN_TUNE)
     gradient = has_gradient(target, points)
     reason = f"the density has {'a' if gradient else 'no'} gradient"
     if not search:
