@@ -54,6 +54,11 @@ ELSEWHERE = {
     "loglike": "target",
 }
 
+# names of arguments by which the random numbers of an estimate go into it, or that ask for it
+OF_NOISE = {"rng", "u", "noise", "generator", "noisy", "n_aux", "estimator", "pseudo_marginal"}
+AN_ESTIMATE = ("a density that is estimated with random numbers is passed as "
+               "fastkam.Target.from_estimator(f, dim), with f(x, rng)")
+
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
@@ -86,6 +91,8 @@ def check_call(
             if known and "sampler" in parameters:
                 known += (". Those of a sampler are given to it, as in "
                           "sampler=fk.NUTS(max_tree_depth=8)")
+            if name in OF_NOISE and "target" in parameters and not near_one:
+                known = f"; {AN_ESTIMATE}"
             raise TypeError(f"{who} has no argument {name!r}{near_one}{known}")
     by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
     if len(places) > len(by_place) and not any(

@@ -241,10 +241,38 @@ def test_noise_of_python():
     ((noisy(), D), {"vectorized": True}, "is for Python functions, not for <Target"),
     ((c_estimator(), D), {}, "n_aux must be given"),
     ((ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int)(abs), D, K), {}, "it must be 'int "),
+    ((lambda x: 0.0, D), {}, r"f must be a function f\(x, rng\), a point .* not <lambda>\(x\)"),
+    ((lambda phi, sx, rng: 0.0, D), {}, r"not <lambda>\(phi, sx, rng\); data go in by"),
+    ((lambda x: 0.0, D, K), {}, r"f\(x, u\), a point \(d,\) and its noise \(n_aux,\)"),
+    ((lambda X: X, D, K), {"vectorized": True}, r"f\(X, U\), points \(k, d\) and their noise"),
 ])
 def test_bad_arguments(arguments, options, says):
     with pytest.raises((TypeError, ValueError), match=says):
         fk.Target.from_estimator(*arguments, **options)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: fk.sample(draw, np.zeros(D)),
+    lambda: fk.sample(lambda x: 0.0, np.zeros(D), noisy=True),
+    lambda: fk.sample(lambda x: 0.0, np.zeros(D), n_aux=3),
+    lambda: fk.sample(lambda a, rng: 0.0, prior={"a": stats.norm()}),
+])
+def test_what_looks_like_an_estimate_leads_to_from_estimator(call):
+    with pytest.raises(TypeError, match=r"passed as fastkam\.Target\.from_estimator\(f, dim\)"):
+        call()
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_on_error_is_not_suggested_for_estimates(raises):
+    def fails(x, rng):
+        if raises:
+            raise ArithmeticError("particles")
+        return math.inf
+
+    with pytest.raises(fk.SamplingError) as caught:
+        sample(fk.Target.from_estimator(fails, D), np.zeros(D))
+    assert "on_error" not in str(caught.value)
+    assert "return" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -366,7 +394,7 @@ def test_where_the_acceptance_that_is_aimed_at_stays():
 
 
 def test_the_acceptance_with_noise():
-    """By simulation: y is as likely as x but for the noise, and the length of the step."""
+    """Simulate log ratios of a long step with noise on both sides."""
     rng = np.random.default_rng(1)
     for aim, s in ((0.234, 1.0), (0.44, 1.5), (0.25, 0.3)):
         length = -2 * stats.norm.ppf(aim / 2)
@@ -398,7 +426,7 @@ def test_correlated_noise_counts_by_the_difference_of_two_estimates():
 
 
 def test_chains_of_noisy_estimates_mix():
-    """With steps for 0.234 the ESS was 8 to 123, and R-hat up to 1.47."""
+    """An ESS of 8 to 123 was all, with steps for an acceptance probability of 0.234."""
     for seed in range(3):
         result = fk.sample(of_noise(1.5), np.zeros(D), sampler="ram", tune=2000, draws=5000,
                            seed=seed, progress=False, diagnose=False)
@@ -418,7 +446,7 @@ def test_an_estimate_that_ignores_its_noise_is_reported():
     assert "does not depend on its noise" in str(check)
 
 
-def test_stuck_chains_of_estimates_are_told_of_the_noise():
+def test_noise_is_named_as_the_cause_of_stuck_chains():
     target = fk.Target.from_estimator(lambda x, u: estimate(x, u) + 1000 * (not x.any()), D, K)
     with pytest.warns(fk.SamplingWarning, match="far too high keeps a chain where it is"):
         sample(target, np.zeros(D), draws=300, **OPTIONS)

@@ -441,6 +441,21 @@ def test_arguments_that_belong_to_the_problem_are_refused_by_sample():
             run(problem, **{name: argument})
 
 
+def test_a_surrogate_takes_parameters_by_name():
+    priors = {"a": stats.norm(0, 1), "b": stats.halfnorm(scale=2)}
+    options = {"prior": priors, "sampler": "ram", "draws": 50, "tune": 20, "seed": 1}
+
+    def by_name(a, b):
+        return -0.5 * (a - 1) ** 2 - 0.4 * (b - 1) ** 2
+
+    found = [sample(by_name, surrogate=one, **options).draws
+             for one in (by_name, lambda x: by_name(*x), lambda **names: by_name(**names))]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    with pytest.raises(TypeError, match="surrogate: <lambda> has no argument 'b'"):
+        sample(by_name, surrogate=lambda a: 0.0, **options)
+
+
 def test_a_surrogate_is_of_the_users_coordinates():
     result = run(value, prior=PRIOR, surrogate=lambda x: value(x) + 0.1 * np.sin(x[0]), draws=200)
     assert ((result["k"] > 0) & (result["k"] < 1)).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from fastkam._core.density.estimator import ForeignEstimator, PythonEstimator
 from fastkam._core.density.foreign import CapsuleTarget, CFunctionTarget
 from fastkam._core.density.target import Target
@@ -39,6 +41,7 @@ def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_
                          "row comes from its chain's own generator")
     if n_aux is not None:
         check_blocks(blocks, n_aux)
+    check_two_arguments(f, n_aux, vectorized)
     return PythonEstimator(f, dim, n_aux, vectorized=vectorized, correlation=correlation,
                            blocks=blocks)
 
@@ -61,6 +64,23 @@ def compiled_estimator(f, dim, n_aux, vectorized, user_data, thread_safe):
 
         return NumbaEstimator(f, dim, n_aux)
     return CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
+
+
+def check_two_arguments(f, n_aux, vectorized):
+    """Refuse a Python function whose signature shows that it does not take a point and noise."""
+    try:
+        signature = inspect.signature(f, follow_wrapped=False)
+    except (TypeError, ValueError):  # built-in functions may have none
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        takes = ("f(X, U), points (k, d) and their noise (k, n_aux)" if vectorized else
+                 "f(x, rng), a point (d,) and a generator" if n_aux is None else
+                 "f(x, u), a point (d,) and its noise (n_aux,)")
+        name = getattr(f, "__name__", repr(f))
+        raise TypeError(f"f must be a function {takes}, not {name}{signature}; data go in by "
+                        "functools.partial, and x has all parameters, in their order") from None
 
 
 def check_foreign(made, f, dim, n_aux):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastkam._core.density.estimator import SurrogateTarget
-from fastkam.arguments import check_flag, shown, told
+from fastkam.arguments import AN_ESTIMATE, OF_NOISE, check_flag, shown, told
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
@@ -96,7 +96,8 @@ def check_function(function: Any, takes: str) -> None:
         raise TypeError(
             f"target must be a function of one argument, {takes}, not {name}{signature} "
             f"({error}): data go in as lambda x: {name if name.isidentifier() else 'f'}(x, data), "
-            f"or by functools.partial; {by_name(signature)}") from None
+            f"or by functools.partial; {by_name(signature)}"
+            f"{'; ' + AN_ESTIMATE if OF_NOISE & set(signature.parameters) else ''}") from None
 
 
 def by_name(signature: inspect.Signature) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import shown
+from fastkam.arguments import AN_ESTIMATE, OF_NOISE, shown
 
 
 class UserFunction:
@@ -129,8 +129,10 @@ def takes_names(
                 if signature.parameters[name].default is inspect.Parameter.empty]
     if set(shapes) <= own:
         if required:
+            estimate = f"; {AN_ESTIMATE}" if required[0] in OF_NOISE else ""
             raise TypeError(f"{getattr(f, '__name__', f)!s} takes {required[0]!r}, which is no "
-                            "parameter: give it a prior, or a value in kwargs= or args=")
+                            "parameter: give it a prior, or a value in kwargs= or args="
+                            f"{estimate}")
         return True
     alone = len(free) - len(args) == 1 and free[0] in shapes and free[0] != "x"
     if alone or len(free) - len(args) > 1:

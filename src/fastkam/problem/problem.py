@@ -297,8 +297,14 @@ class Problem(Described):
         return self.targets[gradient]
 
     def beside(self, surrogate: Any) -> Target:
-        """The target of a cheap function that stands in for `loglike`, with the same prior."""
+        """The target of a cheap function that stands in for `loglike`, with the same prior.
+
+        Like `loglike` it takes x or, if its arguments have the names of the parameters, these.
+        """
+        shapes = self.layout.shapes
         try:
+            if takes_names(surrogate, shapes, (), {}):
+                surrogate = UserFunction(surrogate, shapes=shapes)
             inner = as_target(surrogate, self.n_x)
         except (TypeError, ValueError) as error:
             raise type(error)(f"surrogate: {error}") from None

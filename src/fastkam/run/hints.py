@@ -27,13 +27,13 @@ def advice(fault: Fault, step: int, target: Target) -> str:
     if fault.code == INFINITE:
         return (": is its sign wrong? A function that is to be minimized, such as a negative log "
                 "likelihood, must be given with a minus sign. If it overflows there, return "
-                '-inf, or give on_error="reject"')
+                f"-inf{or_reject(target)}")
     if fault.code == WITHOUT_SURROGATE:
         return (": it must be finite wherever the density is positive; or start the chains where "
                 "it is, with x0 and search=False") if step == 0 else ""
     numerical = isinstance(fault.cause, NUMERICAL) and not isinstance(fault.cause, NEVER_DUE_TO_X)
     if numerical or "math domain error" in told(fault.cause):  # a ValueError
-        reject = "" if is_of_surrogate(fault) else ', or give on_error="reject"'
+        reject = "" if is_of_surrogate(fault) else or_reject(target)
         return f": return -inf where x is impossible{reject}"
     if step > 0:
         return ""
@@ -44,12 +44,20 @@ def advice(fault: Fault, step: int, target: Target) -> str:
         and "vectorized=True" not in told(fault.cause) else "")
 
 
+def or_reject(target: Target) -> str:
+    """Suggest to reject failing points, as the end of a sentence; "" for an estimate."""
+    return "" if target.is_estimate else ', or give on_error="reject"'
+
+
 def at_start(target: Target, x: NDArray[np.float64]) -> str:
     """Describe the density at a point where a chain should have started, with a suggestion."""
     try:
         value = None if target.is_estimate else float(target.logp(x))
     except Exception:  # the density was evaluated there before
         value = None
+    if target.is_estimate:
+        return (": all estimates there were 0, or not finite; give x0 where fewer are, or make an "
+                "estimate of more terms")
     if value is None:
         return ": give x0 inside the support"
     if np.isfinite(value):
