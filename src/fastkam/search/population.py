@@ -2,22 +2,11 @@
 
 Each of K walkers is a Metropolis chain. At first each climbs alone, by a random walk whose step
 size it learns, so that walkers that start near different modes arrive in different modes. After
-this approach they learn from each other, in windows. A step of a walker is
-
-    a difference    y = x + g (a - b) + e,   a, b walkers of the other half; g = 2.38 / sqrt(2 d),
-                    or 1 in one of ten
-    a walk          y = x + s L z,           L L' the mean covariance within q's components
-    an independent  y ~ q,                   q the mixture fitted to the last window
-    a scout         y = x + r h z,           r log-uniform from 0.3 to 1000, h the scales; z normal,
-                                             or along one coordinate
-
-all of which leave the density invariant within a window. A window ends the search when the walkers
-agree with each other: when R-hat over them is small, and their log densities no longer drift.
-
-ter Braak, C. J. F. (2006). A Markov chain Monte Carlo version of the genetic algorithm Differential
-Evolution. Statistics and Computing 16, 239-249: differences. Giordani, P. and Kohn, R. (2010).
-Adaptive independent Metropolis-Hastings by fast estimation of mixtures of normals. Journal of
-Computational and Graphical Statistics 19, 243-259: adaptive independent proposals.
+this approach they learn from each other, in windows. A step of a walker is a difference of two
+others, a walk, an independent draw from a mixture fitted to the last window, or a scout of any
+length (_core/numerics/walkers.pyx); all of these leave the density invariant within a window. A
+window ends the search when the walkers agree with each other: when R-hat over them is small, and
+their log densities no longer drift.
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""Proposals of the walkers of a search, which fastkam.search.population describes.
+"""Proposals of the walkers of a search (fastkam.search.population).
+
+    a difference    y = x + g (a - b) + e,   a, b walkers of the other half; g = 2.38 / sqrt(2 d),
+                    or 1 in one of ten
+    a walk          y = x + s L z,           L L' the mean covariance within q's components
+    an independent  y ~ q,                   q the mixture fitted to the last window
+    a scout         y = x + r h z,           r log-uniform from 0.3 to 1000, h the scales; z normal,
+                                             or along one coordinate
+
+ter Braak, C. J. F. (2006). A Markov chain Monte Carlo version of the genetic algorithm Differential
+Evolution. Statistics and Computing 16, 239-249: differences. Giordani, P. and Kohn, R. (2010).
+Adaptive independent Metropolis-Hastings by fast estimation of mixtures of normals. Journal of
+Computational and Graphical Statistics 19, 243-259: adaptive independent proposals.
 
 The random numbers are those that methods of a numpy Generator draw for all walkers of a kind.
 """
