@@ -1,5 +1,7 @@
 """`Result.log_evidence` and `compare_evidence`, in the forms in which runs come."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -247,6 +249,10 @@ def test_the_methods_of_a_tempered_run():
     assert (stones.value, stones.error) == (report.log_z, report.log_z_error)
     assert np.isnan(stones.k_hat)
     assert stones.evaluations == 0
+    assert "(thermodynamic)" in str(report)
+    useless = str(replace(report, log_z_thermodynamic=2e8, log_z_thermodynamic_error=3e8))
+    assert "no result of thermodynamic integration" in useless
+    assert "0000" not in useless
 
 
 # ---- what cannot be trusted ----

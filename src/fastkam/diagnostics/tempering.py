@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fastkam.result import Result
 
 Array = NDArray[np.float64]
+MOST_ERROR = 1.0  # of a log Z that is worth a line
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,12 @@ class Tempering:
             f"round trips       {self.round_trips.tolist()}",
         ]
         if np.isfinite(self.log_z):
+            other = (f"{self.log_z_thermodynamic:.4f} +- {self.log_z_thermodynamic_error:.4f} "
+                     "(thermodynamic)" if self.log_z_thermodynamic_error < MOST_ERROR else
+                     "no result of thermodynamic integration: log densities vary too much at a "
+                     "hot rung")
             lines.append(f"log Z             {self.log_z:.4f} +- {self.log_z_error:.4f} (stepping "
-                         f"stones), {self.log_z_thermodynamic:.4f} +- "
-                         f"{self.log_z_thermodynamic_error:.4f} (thermodynamic)")
+                         f"stones), {other}")
         return "\n".join(lines)
 
 
