@@ -19,6 +19,7 @@ Four methods share a number of evaluations:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -35,6 +36,7 @@ from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.signs import has_gap
 from fastkam.evidence.density import Density, Window, target_for
 from fastkam.evidence.proposals import draws_in, fit
+from fastkam.numerics.descent import minimized
 from fastkam.run.same_target import check_own_density
 from fastkam.run.state import NOWHERE
 from fastkam.search.choice import has_gradient
@@ -65,7 +67,7 @@ LEAST_MASS, LOW = 1e-3, 0.05    # of a mode that counts; quantile of p / q in pl
 SHORT = 0.1             # steps for its curvature, in units of those that change log p by 1
 MOST_APART = 3          # draws from which searches begin
 MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
-MOST_CLIMBS, LARGE = 60, 1e300  # iterations of a search uphill; in place of an infinite value
+MOST_CLIMBS, DIFFERENCE = 80, 1e-5  # steps of a search uphill; of differences, for its slopes
 MOST_FOR_TAILS = 0.15   # of the evaluations
 MOST_DRAWS = 1000       # at which gradients are taken
 MOST_FITTED = 4000      # to which q is fitted
@@ -230,9 +232,7 @@ class Scouting:
         u = normals / np.abs(self.rng.standard_normal((n, 1)))
         squares = (u * u).sum(axis=1)
         half = 0.5 * (self.d + 1)
-        from scipy.special import gammaln
-
-        log_g = (gammaln(half) - gammaln(0.5) - 0.5 * self.d * log(np.pi)
+        log_g = (math.lgamma(half) - math.lgamma(0.5) - 0.5 * self.d * log(np.pi)
                  - log(np.diag(WIDE * self.L)).sum() - half * np.log1p(squares))
         return self.center + WIDE * u @ self.L.T, log_g
 
@@ -289,23 +289,26 @@ class Scouting:
 
         The log density is -inf if the search has not converged: the slope of a ridge has no mode.
         """
-        from scipy.optimize import minimize
+        known: dict[bytes, Array] = {}  # slopes that came with a value
 
-        def negative(u: Array) -> Any:
+        def value(u: Array) -> float:
             z = start + u * self.sd
             if self.gradient is None:
-                value = float(self.budget(z[None])[0])
-                return -value if np.isfinite(value) else LARGE
-            self.budget.take(1)
-            value, slope = self.gradient(z)
-            if not (np.isfinite(value) and np.isfinite(slope).all()):
-                return LARGE, np.zeros(self.d)
-            return -value, -slope * self.sd
+                found = float(self.budget(z[None])[0])
+            else:
+                self.budget.take(1)
+                found, slope = self.gradient(z)
+                known[u.tobytes()] = -slope * self.sd
+            return -found if np.isfinite(found) else np.inf
 
-        found = minimize(negative, np.zeros(self.d), method="L-BFGS-B",
-                         jac=self.gradient is not None,
-                         options={"eps": 1e-5, "maxiter": MOST_CLIMBS, "ftol": 1e-6})
-        return start + found.x * self.sd, -float(found.fun) if found.success else -np.inf
+        def slopes(u: Array, at: float) -> Array:
+            if self.gradient is not None:
+                return known[u.tobytes()]
+            values = self.budget(start + (u + DIFFERENCE * np.eye(self.d)) * self.sd)
+            return (-values - at) / DIFFERENCE
+
+        u, found, arrived = minimized(value, slopes, np.zeros(self.d), most=MOST_CLIMBS, least=1e-6)
+        return start + u * self.sd, -found if arrived else -np.inf
 
     def is_new(self, z: Array, value: float) -> bool:
         """Return whether a point (d,) of this log density is in a mode that all chains missed."""
