@@ -83,14 +83,16 @@ def fresh(rounds):
         yield ["new process, 1000 draws, summary", "not measured: an editable install looks for "
                                                    "changed files, which takes longer"]
         return
-    for label, given in (("default", ", draws=1000"), ("`ram`", NAMED + ", draws=1000")):
+    for label, given in (("1000 draws, summary, default", ", draws=1000"),
+                         ("1000 draws, summary, `ram`", NAMED + ", draws=1000"),
+                         ("a call without further arguments, summary", "")):
         script = FRESH.format(options=given)
         found = [float(subprocess.run([sys.executable, "-c", script], check=True, text=True,
                                       capture_output=True).stdout) for _ in range(2 * rounds)]
         numpy = [float(subprocess.run(
             [sys.executable, "-c", "import numpy, time; print(time.process_time())"], check=True,
             text=True, capture_output=True).stdout) for _ in range(2 * rounds)]
-        yield [f"new process, 1000 draws, summary, {label}",
+        yield [f"new process, {label}",
                f"{1e3 * np.median(found):.0f} ms, of which numpy's import "
                f"{1e3 * np.median(numpy):.0f}"]
 
