@@ -17,6 +17,8 @@ OPTIONAL = ["arviz", "arviz_base", "arviz_stats", "matplotlib", "numba", "pandas
             "sklearn", "tqdm", "xarray"]
 
 SAMPLE = "fk.sample(lambda x: -0.5 * x.dot(x), [0.0, 0.0], draws=10, tune=10, progress=False)"
+DEFAULT = "fk.sample(lambda x: -0.5 * x.dot(x), [0.0, 0.0], seed=1, progress=False)"
+OF_GRADIENTS = "fk.sample(lambda x: (-0.5 * x.dot(x), -x), [0.0, 0.0], seed=1, progress=False)"
 
 
 def loaded(script):
@@ -34,13 +36,14 @@ def test_import_loads_nothing_else():
     assert not modules & {"numpy", *OPTIONAL}
 
 
-def test_a_run_imports_only_the_modules_it_needs():
+@pytest.mark.parametrize("run", [SAMPLE, DEFAULT, OF_GRADIENTS])
+def test_a_run_imports_only_the_modules_it_needs(run):
     before = loaded("import fastkam, numpy.random, threadpoolctl")
-    modules = loaded(f"import fastkam as fk\nstr({SAMPLE}.summary())") - before
+    modules = loaded(f"import fastkam as fk\nstr({run}.summary())") - before
     unused = {"fastkam.plots", "fastkam.points.ahead", "fastkam.points.pool", "fastkam.stop",
               "fastkam.targets", "fastkam.run.executors", "fastkam.run.pools",
               "fastkam.run.processes", "concurrent.futures.thread", "difflib", "html",
-              "multiprocessing", "pathlib", "subprocess", "zipfile"}
+              "multiprocessing", "numpy.ma", "pathlib", "statistics", "subprocess", "zipfile"}
     assert not modules & {*OPTIONAL, *unused}
 
 

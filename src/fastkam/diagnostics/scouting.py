@@ -37,6 +37,7 @@ from fastkam.diagnostics.signs import has_gap
 from fastkam.evidence.density import Density, Window, target_for
 from fastkam.evidence.proposals import draws_in, fit
 from fastkam.numerics.descent import minimized
+from fastkam.numerics.median import median
 from fastkam.run.same_target import check_own_density
 from fastkam.run.state import NOWHERE
 from fastkam.search.choice import has_gradient
@@ -173,10 +174,11 @@ class Scouting:
         self.flat = np.ascontiguousarray(z.reshape(-1, z.shape[2]))
         self.d = z.shape[2]
         self.within = between_bounds(coordinates, self.d)
-        self.level = float(np.median(log_p))
+        self.level = float(median(log_p))
         log_q = q.log_density(self.flat)
-        self.log_z = float(np.median(log_p.reshape(-1) - log_q))
-        self.least_log_z = float(np.quantile(log_p.reshape(-1) - log_q, LOW))  # for a poor q
+        log_w = np.sort(log_p.reshape(-1) - log_q)
+        self.log_z = float(median(log_w))
+        self.least_log_z = float(log_w[int(LOW * len(log_w))])  # for a poor q
         self.edge = float(log_q.min())
         self.center, self.sd = self.flat.mean(axis=0), self.flat.std(axis=0)
         cov = np.atleast_2d(np.cov(self.flat.T))

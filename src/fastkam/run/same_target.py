@@ -149,7 +149,7 @@ def outermost(
     draws = np.asarray(trace.x[:, : trace.rows : step]).reshape(-1, state.d)
     kept = np.asarray(trace.logp[:, : trace.rows : step]).reshape(-1)
     some = draws[:, np.linspace(0, state.d - 1, min(MOST_COORDINATES, state.d)).astype(int)]
-    for i in np.unique([some.argmin(axis=0), some.argmax(axis=0)]):
+    for i in sorted({*some.argmin(axis=0), *some.argmax(axis=0)}):
         yield draws[i], float(kept[i])
 
 

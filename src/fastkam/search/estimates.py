@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,6 +98,8 @@ def with_noise(aim: float, variance: float, zeros: float) -> float:
     zeros : float
         Share of the estimates that are 0.
     """
+    from statistics import NormalDist  # needed only here
+
     normal = NormalDist()
     length = -2 * normal.inv_cdf(aim / 2)
     noisy = 2 * normal.cdf(-0.5 * (length**2 + 2 * min(variance, MOST_VARIANCE)) ** 0.5)

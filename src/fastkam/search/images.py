@@ -54,7 +54,7 @@ def permutations_of_labels(d: int) -> NDArray[np.intp]:
     The parameters of a component are next to each other, or the K values of a parameter are; up to
     MOST_OTHERS parameters that belong to no component may come first or last.
     """
-    found = []
+    found = set()
     for n in range(d, max(3, d - MOST_OTHERS - 1), -1):
         for first in {0, d - n}:
             for K in range(2, min(n // 2, MOST_LABELS) + 1):
@@ -65,5 +65,5 @@ def permutations_of_labels(d: int) -> NDArray[np.intp]:
                     for i, j in zip(*np.triu_indices(K, 1), strict=True):
                         one = np.arange(d)
                         one[table[i]], one[table[j]] = table[j], table[i]
-                        found.append(one)
-    return np.unique(np.array(found, dtype=np.intp).reshape(-1, d), axis=0)
+                        found.add(tuple(one.tolist()))
+    return np.array(sorted(found), dtype=np.intp).reshape(-1, d)
