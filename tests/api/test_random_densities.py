@@ -91,6 +91,11 @@ def test_rounding_of_large_numbers_is_not_reported(kinds):
     assert kinds(lambda x: -1e6 + f(x), [0.1, 0.1], warns=False) == []
 
 
+def test_a_random_density_of_large_numbers_is_reported(kinds):
+    f = noisy(0.5)
+    assert "random" in kinds(lambda x: -1e6 + f(x), [0.1, 0.1])
+
+
 def test_a_declared_estimate_is_not_reported():
     target = fk.Target.from_estimator(
         lambda x, u: -0.5 * x @ x + 0.5 * u[0], 2, n_aux=1)

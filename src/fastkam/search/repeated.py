@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 REPEATED = 4  # evaluations
-LEAST, RELATIVE = 0.01, 1e-5  # difference that rounding does not explain; relative to log densities
+LEAST, RELATIVE = 0.01, 2e-7  # difference, more than rounding to 24 bits explains
 RANDOM = "the log density is random"  # how the line of the search begins
 
 
