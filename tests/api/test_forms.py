@@ -219,6 +219,13 @@ def sets_an_element(x):
     return -0.5 * (square + np.sum(x[1:] ** 2))
 
 
+def writes_through_another_name(x):
+    same = np.ascontiguousarray(x)
+    square = np.sum(same * same)
+    same[:] = 7.0
+    return -0.5 * square
+
+
 def plain_pair(x):
     return -0.5 * np.sum(x * x), -x
 
@@ -238,20 +245,39 @@ def writes_estimate(x, u):
 
 
 @pytest.mark.parametrize(("f", "same"), [
-    (writes, plain), (sets_an_element, plain), (writes_pair, plain_pair),
-    (writes_estimate, plain_estimate)])
-def test_numba_functions_that_write_to_their_arguments(f, same):
+    (writes, plain), (sets_an_element, plain), (writes_through_another_name, plain),
+    (writes_pair, plain_pair), (writes_estimate, plain_estimate)])
+@pytest.mark.parametrize("d", [2, 70])
+def test_numba_functions_that_write_to_their_arguments(f, same, d):
     """The point and its noise belong to the chain: the function gets copies."""
     numba = pytest.importorskip("numba")
 
     def draws(f):
         njit = numba.njit(f)
-        target = (fk.Target.from_estimator(njit, 2, n_aux=3, correlation=0.9)
+        target = (fk.Target.from_estimator(njit, d, n_aux=d + 1, correlation=0.9)
                   if f in (plain_estimate, writes_estimate) else njit)
         sampler = "nuts" if f in (plain_pair, writes_pair) else "ram"
-        return sample(target, np.zeros(2), sampler=sampler, tune=100, draws=100, seed=1).draws
+        return sample(target, np.zeros(d), sampler=sampler, tune=50, draws=50, seed=1).draws
 
     np.testing.assert_allclose(draws(f), draws(same), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 70])
+@pytest.mark.parametrize("user_data", [None, ctypes.c_void_p(0)])
+def test_c_functions_that_write_to_their_argument(d, user_data):
+    """SciPy's signature does not say that x is constant."""
+    arguments = [ctypes.c_int, densities.DOUBLES] + [ctypes.c_void_p] * (user_data is not None)
+
+    def writing(n, x, *data):
+        value = -0.5 * sum(v * v for v in x[:n])
+        x[0] = 7.0
+        return value
+
+    callback = ctypes.CFUNCTYPE(ctypes.c_double, *arguments)(writing)
+    options = {"sampler": "ram", "tune": 50, "draws": 50, "seed": 1}
+    found = sample(fk.Target.from_c(callback, d), np.zeros(d), **options)
+    other = sample(lambda x: -0.5 * sum(v * v for v in x.tolist()), np.zeros(d), **options)
+    np.testing.assert_array_equal(found.draws, other.draws)
 
 
 def test_numba_arguments_division_and_exceptions():

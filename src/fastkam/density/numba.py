@@ -41,7 +41,7 @@ class NumbaTarget(AddressTarget):
         self.f, self.args = f, tuple(args)
         logp, grad = wrapped(f, self.args)
         super().__init__(dim, logp.address, 0 if grad is None else grad.address,
-                         owner=(logp, grad))
+                         owner=(logp, grad), copies=True)
 
     def fault(self, rc, x):
         """The exception of `f` at x, from its Python source: that has a traceback."""
@@ -142,11 +142,11 @@ class NumbaEstimator(AddressTarget):
 
     def __init__(self, f, dim, n_aux):
         self.f = f
-        inner, pair = of_noise(f)
-        if pair:
+        inner = with_ieee_division(f)
+        if returns_pair(inner, 2):
             raise TypeError(f"f must return a number, not a pair: {shown(f)}")
         noisy = wrap_noisy(inner)
-        super().__init__(dim, 0, owner=noisy, noisy=noisy.address, n_aux=n_aux)
+        super().__init__(dim, 0, owner=noisy, noisy=noisy.address, n_aux=n_aux, copies=True)
 
     def fault(self, rc, x):
         return RuntimeError(f"the numba estimator {self.f!r} raised") if rc == RAISED else None
@@ -184,47 +184,15 @@ def digest_of_constants(value):
     return digest.whole.hexdigest() if digest.size <= MOST_BYTES else ""
 
 
-@numba.extending.intrinsic
-def read_only(context, array):
-    """The array, which cannot be written to."""
-    def same(context, builder, signature, args):
-        return numba.core.imputils.impl_ret_borrowed(
-            context, builder, signature.return_type, args[0])
-
-    return array.copy(readonly=True)(array), same
-
-
 def of_point(f, args):
-    """(numba function of x alone that calls ``f(x, *args)``, whether it returns a pair).
-
-    x belongs to the chain: a function that writes to it gets a copy.
-    """
+    """(numba function of x alone that calls ``f(x, *args)``, whether it returns a pair)."""
     inner = with_ieee_division(f)
 
     @numba.njit(error_model="numpy")
     def density(x):
-        return inner(read_only(x), *args)
+        return inner(x, *args)
 
-    @numba.njit(error_model="numpy")
-    def with_copy(x):
-        return inner(x.copy(), *args)
-
-    return compiled((density, with_copy), 1)
-
-
-def of_noise(f):
-    """The same for a function ``f(x, u)``."""
-    inner = with_ieee_division(f)
-
-    @numba.njit(error_model="numpy")
-    def estimate(x, u):
-        return inner(read_only(x), read_only(u))
-
-    @numba.njit(error_model="numpy")
-    def with_copies(x, u):
-        return inner(x.copy(), u.copy())
-
-    return compiled((estimate, with_copies), 2)
+    return density, returns_pair(density, 1)
 
 
 def with_ieee_division(f):
@@ -234,23 +202,14 @@ def with_ieee_division(f):
     return numba.njit(error_model="numpy", **options)(f.py_func)
 
 
-def compiled(forms, n_points):
-    """The first of several forms of f that numba can compile, and whether it returns a pair."""
-    for function in forms:
-        try:
-            function.compile((types.float64[::1],) * n_points)
-        except Exception as error:  # of numba's own code, too: an AttributeError for x *= 2
-            failure = error
-            continue
-        answer = function.overloads[function.signatures[0]].signature.return_type
-        return function, returns_pair(answer)
-    if isinstance(failure, numba.core.errors.NumbaError):
-        raise TypeError(f"numba cannot compile f: {failure}") from failure
-    raise failure
-
-
-def returns_pair(answer):
-    """Whether a numba type is (number, array) rather than a number; TypeError if neither."""
+def returns_pair(function, n_points):
+    """Whether a function of points is (number, array) rather than a number; TypeError if neither.
+    """
+    try:
+        function.compile((types.float64[::1],) * n_points)
+    except numba.core.errors.NumbaError as error:
+        raise TypeError(f"numba cannot compile f: {error}") from error
+    answer = function.overloads[function.signatures[0]].signature.return_type
     number = (types.Float, types.Integer, types.Boolean)
     if isinstance(answer, number):
         return False

@@ -28,6 +28,7 @@ class AddressTarget(Target):
         owner: object = None,
         noisy: int = 0,
         n_aux: int = 0,
+        copies: bool = False,
     ) -> None: ...
 
 class CapsuleTarget(Target):

@@ -3,6 +3,8 @@ from cpython.pycapsule cimport (
     PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_IsValid,
 )
 from libc.stdint cimport uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from fastkam._core.density.target cimport Target
 from fastkam.target cimport (
@@ -33,15 +35,90 @@ cdef struct Foreign:
     void *user_data
 
 
+# ---- functions that may write to their arguments, which belong to the chain, get copies ----
+
+cdef enum:
+    ROOM = 64       # numbers that need no memory from elsewhere
+cdef int NO_MEMORY = -102
+
+
+cdef struct Functions:
+    fk_logp_fn logp
+    fk_logp_grad_fn logp_grad
+    fk_noisy_fn noisy
+    void *data
+
+
+cdef inline double *copied(size_t n, const double *x, double *room) noexcept nogil:
+    """Copy x to `room` or, if it is longer, to memory that `leave` frees; NULL if there is none."""
+    cdef double *copy = room if n <= ROOM else <double *>malloc(n * sizeof(double))
+    if copy != NULL:
+        memcpy(copy, x, n * sizeof(double))
+    return copy
+
+
+cdef inline void leave(double *copy, const double *room) noexcept nogil:
+    if copy != room:
+        free(copy)
+
+
 cdef int call_scipy(size_t n, const double *x, double *logp, void *data) noexcept nogil:
+    cdef double room[ROOM]
+    cdef double *copy = copied(n, x, room)
     cdef Foreign *f = <Foreign *>data
-    logp[0] = (<scipy_fn>f.function)(<int>n, <double *>x, f.user_data)
+    if copy == NULL:
+        return NO_MEMORY
+    logp[0] = (<scipy_fn>f.function)(<int>n, copy, f.user_data)
+    leave(copy, room)
     return 0
 
 
 cdef int call_plain(size_t n, const double *x, double *logp, void *data) noexcept nogil:
-    logp[0] = (<plain_fn>(<Foreign *>data).function)(<int>n, <double *>x)
+    cdef double room[ROOM]
+    cdef double *copy = copied(n, x, room)
+    if copy == NULL:
+        return NO_MEMORY
+    logp[0] = (<plain_fn>(<Foreign *>data).function)(<int>n, copy)
+    leave(copy, room)
     return 0
+
+
+cdef int call_logp(size_t n, const double *x, double *logp, void *data) noexcept nogil:
+    cdef double room[ROOM]
+    cdef double *copy = copied(n, x, room)
+    cdef Functions *f = <Functions *>data
+    cdef int rc = NO_MEMORY
+    if copy != NULL:
+        rc = f.logp(n, copy, logp, f.data)
+        leave(copy, room)
+    return rc
+
+
+cdef int call_logp_grad(
+        size_t n, const double *x, double *grad, double *logp, void *data) noexcept nogil:
+    cdef double room[ROOM]
+    cdef double *copy = copied(n, x, room)
+    cdef Functions *f = <Functions *>data
+    cdef int rc = NO_MEMORY
+    if copy != NULL:
+        rc = f.logp_grad(n, copy, grad, logp, f.data)
+        leave(copy, room)
+    return rc
+
+
+cdef int call_noisy(size_t n, const double *x, size_t n_aux, const double *u, double *logp,
+                    void *data) noexcept nogil:
+    cdef double room[ROOM]
+    cdef double noise_room[ROOM]
+    cdef double *copy = copied(n, x, room)
+    cdef double *noise = copied(n_aux, u, noise_room)
+    cdef Functions *f = <Functions *>data
+    cdef int rc = NO_MEMORY
+    if copy != NULL and noise != NULL:
+        rc = f.noisy(n, copy, n_aux, noise, logp, f.data)
+    leave(copy, room)
+    leave(noise, noise_room)
+    return rc
 
 
 cdef class CFunctionTarget(Target):
@@ -124,10 +201,13 @@ cdef class AddressTarget(Target):
         The owner of the memory at these addresses, kept alive with the target.
     n_aux : int
         Number of standard normals that `noisy` takes.
+    copies : bool
+        Whether the functions may write to their arguments, and therefore get copies of them.
     """
+    cdef Functions functions
 
     def __init__(self, size_t dim, uintptr_t logp, uintptr_t logp_grad=0, uintptr_t data=0,
-                 owner=None, uintptr_t noisy=0, size_t n_aux=0):
+                 owner=None, uintptr_t noisy=0, size_t n_aux=0, bint copies=False):
         self.kind = "compiled function"
         self.owner = owner
         self.c.dim = dim
@@ -135,6 +215,15 @@ cdef class AddressTarget(Target):
         self.c.logp_grad = <fk_logp_grad_fn><void *>logp_grad
         self.c.noisy, self.c.n_aux = <fk_noisy_fn><void *>noisy, n_aux
         self.c.data = <void *>data
+        if copies:
+            self.functions = Functions(self.c.logp, self.c.logp_grad, self.c.noisy, self.c.data)
+            if logp:
+                self.c.logp = call_logp
+            if logp_grad:
+                self.c.logp_grad = call_logp_grad
+            if noisy:
+                self.c.noisy = call_noisy
+            self.c.data = &self.functions
 
 
 cdef class CapsuleTarget(Target):
