@@ -242,7 +242,7 @@ def test_noise_of_python():
     ((c_estimator(), D), {}, "n_aux must be given"),
     ((ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int)(abs), D, K), {}, "it must be 'int "),
     ((lambda x: 0.0, D), {}, r"f must be a function f\(x, rng\), a point .* not <lambda>\(x\)"),
-    ((lambda phi, sx, rng: 0.0, D), {}, r"not <lambda>\(phi, sx, rng\); data go in by"),
+    ((lambda phi, sx, rng: 0.0, D), {}, r"not <lambda>\(phi, sx, rng\); data go in as"),
     ((lambda x: 0.0, D, K), {}, r"f\(x, u\), a point \(d,\) and its noise \(n_aux,\)"),
     ((lambda X: X, D, K), {"vectorized": True}, r"f\(X, U\), points \(k, d\) and their noise"),
 ])
@@ -382,7 +382,7 @@ def test_the_acceptance_that_is_aimed_at_allows_for_the_noise(name):
     part = sampler if hasattr(sampler, "target_acceptance") else sampler.parts()[0]
     default = type(part).target_acceptance
     assert with_noise(default, 1.9**2, 0.0) < part.target_acceptance < with_noise(default, 1, 0.0)
-    assert any("at the start of a chain have the standard deviation 1." in line
+    assert any("40 log estimates at the start of a chain have the standard deviation 1." in line
                for line in result.search)
 
 
@@ -421,8 +421,9 @@ def test_correlated_noise_counts_by_the_difference_of_two_estimates():
         return -0.5 * float(x @ x) + 3 * float(u[0]) - 4.5
 
     target = fk.Target.from_estimator(f, D, 1, correlation=0.98)  # sd of a difference: 0.6
-    sampler, _ = aim_of("ram", target)
+    sampler, result = aim_of("ram", target)
     assert with_noise(0.234, 0.36, 0.0) < sampler.target_acceptance < 0.234
+    assert "40 differences of pairs of log estimates at the start" in result.search[-1]
 
 
 def test_chains_of_noisy_estimates_mix():
@@ -441,16 +442,32 @@ def test_an_estimate_that_ignores_its_noise_is_reported():
         result = fk.sample(fk.Target.from_estimator(ignores, D), np.zeros(D), draws=200, tune=100,
                            seed=1, progress=False)
     assert result.verdict().status != "ok"
+    correlated = fk.Target.from_estimator(lambda x, u: -0.5 * float(x @ x), D, 3, blocks=3)
+    with pytest.warns(fk.SamplingWarning, match="does not depend on its noise: 80 estimates"):
+        fk.sample(correlated, np.zeros(D), sampler="ram", draws=200, tune=100, seed=1,
+                  progress=False)
     check = fk.check_noise(fk.Target.from_estimator(ignores, D), np.zeros(D), 20, seed=1)
     assert check.verdict == "none"
     assert "does not depend on its noise" in str(check)
+
+
+def test_estimates_of_0_or_1_are_not_taken_for_some_without_noise():
+    """As in approximate Bayesian computation; all are 1 where the chains start."""
+    def near(x, rng):
+        return 0.0 if abs(x[0] + 0.3 * rng.standard_normal() - 1) < 1.2 else -math.inf
+
+    target = fk.Target.from_estimator(near, 1)
+    for seed in range(4):
+        result = fk.sample(target, prior={"x": stats.norm()}, seed=seed, draws=400, tune=100,
+                           progress=False, diagnose=False)
+        assert "random" not in [one.kind for one in result.warnings]
 
 
 def test_noise_is_named_as_the_cause_of_stuck_chains():
     target = fk.Target.from_estimator(lambda x, u: estimate(x, u) + 1000 * (not x.any()), D, K)
     with pytest.warns(fk.SamplingWarning, match="far too high keeps a chain where it is"):
         sample(target, np.zeros(D), draws=300, **OPTIONS)
-    with pytest.warns(fk.SamplingWarning, match=r"chains stay for long where the estimate"):
+    with pytest.warns(fk.SamplingWarning, match=r"chains stay for long where one is too high"):
         fk.sample(of_noise(4.0), np.zeros(D), sampler="am", draws=2000, tune=100, seed=1,
                   progress=False)
 

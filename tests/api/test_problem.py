@@ -454,6 +454,14 @@ def test_a_surrogate_takes_parameters_by_name():
     np.testing.assert_array_equal(found[0], found[2])
     with pytest.raises(TypeError, match="surrogate: <lambda> has no argument 'b'"):
         sample(by_name, surrogate=lambda a: 0.0, **options)
+    # with the data of `kwargs`, as far as it takes them; and an array where that is asked for
+    with_data = sample(lambda a, b, y, z: by_name(a, b), kwargs={"y": 1.0, "z": 2.0},
+                       surrogate=lambda a, b, y: y * by_name(a, b), **options)
+    np.testing.assert_array_equal(with_data.draws, found[0])
+    problem = fk.Problem(lambda x: by_name(*x), prior=priors, named=False)
+    of_array = sample(problem, surrogate=lambda a: by_name(*a),
+                      **{name: value for name, value in options.items() if name != "prior"})
+    np.testing.assert_array_equal(of_array.draws, found[0])
 
 
 def test_a_surrogate_is_of_the_users_coordinates():

@@ -79,8 +79,9 @@ def check_two_arguments(f, n_aux, vectorized):
                  "f(x, rng), a point (d,) and a generator" if n_aux is None else
                  "f(x, u), a point (d,) and its noise (n_aux,)")
         name = getattr(f, "__name__", repr(f))
-        raise TypeError(f"f must be a function {takes}, not {name}{signature}; data go in by "
-                        "functools.partial, and x has all parameters, in their order") from None
+        raise TypeError(f"f must be a function {takes}, not {name}{signature}; data go in as "
+                        "lambda x, noise: f(x, data, noise), and x has all parameters, in their "
+                        "order") from None
 
 
 def check_foreign(made, f, dim, n_aux):

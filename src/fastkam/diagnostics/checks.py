@@ -170,9 +170,9 @@ def noisy(look: Look, found: list[Finding]) -> Iterator[Finding]:
     rate = np.exp(np.minimum(look.log_ratio, 0.0)).mean()
     if rate < FEW_ACCEPTED:
         yield Finding(
-            "acceptance", f"{100 * rate:.2g} % of the proposals are accepted: chains stay for long "
-            "where the estimate of the density is too high. Make estimates less noisy (see "
-            "fastkam.check_noise).")
+            "acceptance", f"{100 * rate:.2g} % of the proposals are accepted. If estimates are "
+            "noisy (see fastkam.check_noise), chains stay for long where one is too high: make "
+            "them less noisy; otherwise begin with narrower proposals.")
 
 
 def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Finding]:

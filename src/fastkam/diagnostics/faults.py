@@ -63,8 +63,8 @@ def grave(look: Look) -> Iterator[Finding]:
         who = "No chain ever moved" if len(still) == len(x) else f"{chain_names(still)} never moved"
         far = np.abs(look.state.x0 / look.state.scales).max() > FAR**2
         cause = (
-            "An estimate that is far too high keeps a chain where it is: make estimates less noisy "
-            "(see fastkam.check_noise), or begin" if look.is_estimate else
+            "If estimates are noisy (see fastkam.check_noise), one that is far too high keeps a "
+            "chain where it is: make them less noisy. Otherwise begin" if look.is_estimate else
             "The chains began far from the origin, where the density is steep: is its sign wrong, "
             "or is a prior missing? Otherwise begin" if far else "Begin")
         yield Finding(

@@ -70,8 +70,7 @@ class Tempering:
         if np.isfinite(self.log_z):
             other = (f"{self.log_z_thermodynamic:.4f} +- {self.log_z_thermodynamic_error:.4f} "
                      "(thermodynamic)" if self.log_z_thermodynamic_error < MOST_ERROR else
-                     "no result of thermodynamic integration: log densities vary too much at a "
-                     "hot rung")
+                     "no precise result of thermodynamic integration: it needs more rungs")
             lines.append(f"log Z             {self.log_z:.4f} +- {self.log_z_error:.4f} (stepping "
                          f"stones), {other}")
         return "\n".join(lines)

@@ -90,6 +90,16 @@ def signature_of(f: Any) -> inspect.Signature:
     return signature_of(f.__wrapped__) if any_name and hasattr(f, "__wrapped__") else own
 
 
+def arguments_of(f: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments among `kwargs` that a function has by these names; none if it is no function.
+    """
+    try:
+        names = signature_of(getattr(f, "py_func", f)).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {name: value for name, value in kwargs.items() if name in names}
+
+
 def others(
     f: Callable[..., Any], shapes: Mapping[str, Any], kwargs: Mapping[str, Any]
 ) -> list[str]:

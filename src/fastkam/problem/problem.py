@@ -19,7 +19,7 @@ from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
 from fastkam.interop.differentiable import Differentiable, OfFunction
-from fastkam.problem.call import Derived, UserFunction, takes_names
+from fastkam.problem.call import Derived, UserFunction, arguments_of, takes_names
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
 from fastkam.problem.parameters import from_bounds, from_prior
@@ -130,6 +130,7 @@ class Problem(Described):
         self.vectorized = check_flag("vectorized", vectorized)
         if named is not None:
             named = check_flag("named", named)
+        self.named = named
         if not isinstance(args, (tuple, list, type(None))):
             raise TypeError("args must be a tuple of arguments, as args=(data,), not "
                             f"{shown(args)}")
@@ -299,12 +300,14 @@ class Problem(Described):
     def beside(self, surrogate: Any) -> Target:
         """The target of a cheap function that stands in for `loglike`, with the same prior.
 
-        Like `loglike` it takes x or, if its arguments have the names of the parameters, these.
+        Like `loglike` it takes x or, if its arguments have the names of the parameters, these and
+        what it has of `kwargs`.
         """
         shapes = self.layout.shapes
         try:
-            if takes_names(surrogate, shapes, (), {}):
-                surrogate = UserFunction(surrogate, shapes=shapes)
+            kwargs = arguments_of(surrogate, self.kwargs)
+            if self.named is not False and takes_names(surrogate, shapes, (), kwargs):
+                surrogate = UserFunction(surrogate, kwargs=kwargs, shapes=shapes)
             inner = as_target(surrogate, self.n_x)
         except (TypeError, ValueError) as error:
             raise type(error)(f"surrogate: {error}") from None

@@ -51,14 +51,12 @@ def or_reject(target: Target) -> str:
 
 def at_start(target: Target, x: NDArray[np.float64]) -> str:
     """Describe the density at a point where a chain should have started, with a suggestion."""
-    try:
-        value = None if target.is_estimate else float(target.logp(x))
-    except Exception:  # the density was evaluated there before
-        value = None
     if target.is_estimate:
-        return (": all estimates there were 0, or not finite; give x0 where fewer are, or make an "
-                "estimate of more terms")
-    if value is None:
+        return (": all estimates there were 0, or not finite: give x0 where some are positive, or "
+                "use more terms in an estimate")
+    try:
+        value = float(target.logp(x))
+    except Exception:  # the density was evaluated there before
         return ": give x0 inside the support"
     if np.isfinite(value):
         return f": it is {value:g} there, but its gradient is not finite"

@@ -178,11 +178,11 @@ class Composite(Sampler):
         return own if own is self or not inner else own.changed_to(**inner)
 
     def aimed(self, at: Callable[[float], float]) -> Self:
-        named = {one.name: SAMPLERS[value]() for one in fields(self)
-                 if isinstance(value := getattr(self, one.name), str) and value in SAMPLERS}
-        inner = {name: aimed for name, one in (named | self.direct()).items()
-                 if (aimed := one.aimed(at)) is not one}
-        return self.changed_to(**inner) if inner else self
+        own = super().aimed(at)
+        inner = {name: aimed for name in ("sampler", "main", "scout")
+                 if isinstance(value := getattr(self, name, None), (str, Sampler))
+                 and (aimed := (one := as_sampler(value)).aimed(at)) is not one}
+        return own.changed_to(**inner) if inner else own
 
     @property
     def needs_gradient(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 ESTIMATES, LEAST = 40, 10
+DISTANCES = (0.3, 1.0, 3.0, 10.0) * 2  # of other points, in units of the scales
 MOST_VARIANCE = 3.28  # of the log of an estimate: with more, no random walk is efficient
 MOST_ZEROS = 0.9  # share of estimates
 NOISELESS = "the estimate does not depend on its noise"  # how the line of the search begins
@@ -35,48 +35,59 @@ def for_noise(
     adapts the length of its steps to the acceptance probability would shorten them without end;
     therefore those whose `target_acceptance` is the default aim at a lower one (`with_noise`).
     """
-    values = np.array(list(estimates(target, found.points[0], found.evaluations, rng, watch)))
-    found = replace(found, evaluations=found.evaluations + values.size)
-    finite = values[np.isfinite(values).all(axis=-1)] if len(values) >= LEAST else values[:0]
-    if len(finite) < 2:
+    x = found.points[0]
+    most = ESTIMATES if sampler.aimed(lambda aim: 0.5 * aim) is not sampler else LEAST
+    values, found = estimates(target, x, most, found, rng, watch)
+    good = np.asarray(np.isfinite(values).all(axis=1))
+    if len(values) < LEAST or good.sum() < 2:
         return sampler, found
-    if len(finite) == len(values) and np.ptp(finite) == 0:
+    if good.all() and np.ptp(values) == 0:
+        for distance in DISTANCES:  # estimates that are 0 or 1 are equal but near an edge
+            other = x + distance * found.scales * rng.standard_normal(len(x))
+            pair, found = estimates(target, other, 2, found, rng, watch)
+            if len(pair) < 2 or np.ptp(pair) != 0 or pair[0, 0] == values[0, 0]:
+                return sampler, found
         line = f"{NOISELESS}: {values.size} estimates at the start of a chain are equal"
+        return sampler, replace(found, steps=[*found.steps, line])
+    values, zeros = values[good], 1 - float(good.mean())
+    if values.shape[1] == 2:
+        what, variance = "differences of pairs of log estimates", (np.diff(values) ** 2).mean()
+        sampler = sampler.aimed(partial(with_noise, variance=variance / 2, zeros=zeros))
     else:
-        variance = float((0.5 * np.diff(finite) ** 2).mean() if finite.shape[1] == 2
-                         else finite.var(ddof=1))
-        zeros = 1 - len(finite) / len(values)
-        share = f", and {100 * zeros:.2g} % are 0" if zeros else ""
-        line = (f"the logs of {values.size} estimates at the start of a chain have the standard "
-                f"deviation {variance**0.5:.2g}{share}")
+        what, variance = "log estimates", values.var(ddof=1) if np.ptp(values) else 0.0
         sampler = sampler.aimed(partial(with_noise, variance=variance, zeros=zeros))
+    share = f", and {100 * zeros:.2g} % of the estimates are 0" if zeros else ""
+    line = (f"{len(good)} {what} at the start of a chain have the standard deviation "
+            f"{variance**0.5:.2g}{share}")
     return sampler, replace(found, steps=[*found.steps, line])
 
 
 def estimates(
-    target: Target, x: Array, n: int, rng: np.random.Generator, watch: Watch
-) -> Iterator[list[float]]:
-    """Logs of estimates at x (d,), each with that of a step from its noise if it is correlated.
+    target: Target, x: Array, most: int, found: Search, rng: np.random.Generator, watch: Watch
+) -> tuple[Array, Search]:
+    """Logs of estimates at x (d,), (n, 1), or (n, 2) with those of steps from their noise.
 
-    They are -inf where the function fails, which the run reports. n evaluations have been made
-    before; there are fewer estimates if the search has used its share.
+    There are fewer than `most` if the search, in which they are counted, has used its share.
     """
     correlated = target.correlation > 0 or target.blocks > 1
-    for _ in range(ESTIMATES):
+    values: list[list[float]] = []
+    for _ in range(most):
         try:
-            watch(n)
+            watch(found.evaluations)
         except Spent:
-            return
+            break
         u = rng.standard_normal(target.n_aux)
         noise = [u, refreshed(target, u, rng)] if correlated else [u]
-        yield [estimate(target, x, one) for one in noise]
-        n += len(noise)
+        values.append([estimate(target, x, one) for one in noise])
+        found = replace(found, evaluations=found.evaluations + len(noise))
+    return np.array(values).reshape(-1, 1 + correlated), found
 
 
 def estimate(target: Target, x: Array, u: Array) -> float:
-    """The log of an estimate; -inf where the function fails, which the run reports."""
+    """The log of an estimate; -inf where the function fails."""
     try:
-        value = target.estimate(x, u)
+        with np.errstate(all="ignore"):
+            value = target.estimate(x, u)
     except Exception:
         return -np.inf
     return value if np.isfinite(value) else -np.inf
