@@ -18,7 +18,7 @@ from fastkam.diagnostics.doubts import (
     doubts,
     of_short_chains,
 )
-from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd, random_density, without_noise
+from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd, of_repeated_calls
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
@@ -54,7 +54,7 @@ def findings(state: RunState) -> list[Finding]:
     """Return the findings on a run; an empty list if there are none."""
     if not state.states:
         return []
-    found = [*of_gradient(state), *random_density(state), *without_noise(state)]
+    found = [*of_gradient(state), *of_repeated_calls(state)]
     if state.trace.rows:
         with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
             found = causes(found + looked_at(Look(state)))

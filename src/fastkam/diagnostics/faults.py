@@ -274,27 +274,21 @@ def often_rejected(
                 "result.offending.")
 
 
-def random_density(state: RunState) -> Iterator[Finding]:
-    """Yield a finding if the search has found two log densities at one point."""
+def of_repeated_calls(state: RunState) -> Iterator[Finding]:
+    """Yield a finding if the search has found a random density, or estimates without noise."""
+    mends = {
+        RANDOM: "If its exponential is an unbiased estimate of the density, pass the function by "
+                "Target.from_estimator; otherwise the draws are biased: make the function return "
+                "the same value each time. With vectorized=True it must not depend on the other "
+                "points of the call.",
+        NOISELESS: "A function that draws its own random numbers, with a fixed seed, is another "
+                   "density: let it use the noise that is passed to it. If it is no estimate, pass "
+                   "the function itself as the target."}
     for line in state.search:
-        if line.startswith(RANDOM):
-            yield Finding(
-                "random", f"{line[0].upper()}{line[1:]}. If its exponential is an unbiased "
-                "estimate of the density, pass the function by Target.from_estimator; otherwise "
-                "the draws are biased: make the function return the same value each time. With "
-                "vectorized=True it must not depend on the other points of the call.")
-            return
-
-
-def without_noise(state: RunState) -> Iterator[Finding]:
-    """Yield a finding if the search has found estimates that do not depend on their noise."""
-    for line in state.search:
-        if line.startswith(NOISELESS):
-            yield Finding(
-                "random", f"{line[0].upper()}{line[1:]}. A function that draws its own random "
-                "numbers, with a fixed seed, is another density: let it use the noise that is "
-                "passed to it. If it is no estimate, pass the function itself as the target.")
-            return
+        for kind, mend in mends.items():
+            if line.startswith(kind):
+                yield Finding("random", f"{line[0].upper()}{line[1:]}. {mend}")
+                return
 
 
 def boundaries(look: Look) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from fastkam._core.diagnostics.convergence import COLUMNS
 from fastkam.diagnostics.doubts import rough_sd
 from fastkam.diagnostics.draws import OUTER_QUANTILES, statistics, with_quantiles
-from fastkam.diagnostics.faults import often_rejected, random_density, tails
+from fastkam.diagnostics.faults import of_repeated_calls, often_rejected, tails
 from fastkam.diagnostics.look import Finding, Look
 from fastkam.diagnostics.table import Summary
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
@@ -178,5 +178,5 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
     found += heavy
     if not (len(bad) or heavy):
         found += rough_sd(table.labels, table.columns)
-    found += random_density(state)
+    found += of_repeated_calls(state)
     return found
