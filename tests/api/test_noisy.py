@@ -414,6 +414,7 @@ def test_noise_is_measured_within_the_budget_and_counted():
     few = fk.sample(of_noise(1.0, seen := []), np.zeros(D), sampler="ram", tune=0, seed=1,
                     stop=fk.stop.Evaluations(60), progress=False, diagnose=False)
     assert few.evaluations + 4 == len(seen) <= 60 + 2 * 4
+    assert few.state.searched <= 60 / 3  # the share of a search
 
 
 def test_correlated_noise_counts_by_the_difference_of_two_estimates():
@@ -422,7 +423,7 @@ def test_correlated_noise_counts_by_the_difference_of_two_estimates():
 
     target = fk.Target.from_estimator(f, D, 1, correlation=0.98)  # sd of a difference: 0.6
     sampler, result = aim_of("ram", target)
-    assert with_noise(0.234, 0.36, 0.0) < sampler.target_acceptance < 0.234
+    assert with_noise(0.234, 0.29, 0.0) < sampler.target_acceptance < with_noise(0.234, 0.09, 0.0)
     assert "40 differences of pairs of log estimates at the start" in result.search[-1]
 
 
