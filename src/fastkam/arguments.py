@@ -57,7 +57,7 @@ ELSEWHERE = {
 # names of arguments by which the random numbers of an estimate go into it, or that ask for it
 OF_NOISE = {"rng", "u", "noise", "generator", "noisy", "n_aux", "estimator", "pseudo_marginal"}
 AN_ESTIMATE = ("a density that is estimated with random numbers is passed as "
-               "fastkam.Target.from_estimator(f, dim), with f(x, rng)")
+               "fastkam.Target.from_estimator(f), with an argument rng of f")
 
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")

@@ -1,8 +1,9 @@
-"""Targets of densities that can only be estimated."""
+"""Densities that can only be estimated, and their targets."""
 
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from fastkam._core.density.estimator import ForeignEstimator, PythonEstimator
 from fastkam._core.density.foreign import CapsuleTarget, CFunctionTarget
@@ -10,90 +11,131 @@ from fastkam._core.density.target import Target
 from fastkam.arguments import check_flag, check_integer, check_number, shown
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
+from fastkam.problem.call import UserFunction
 
 
-def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_safe):
-    """The target of `Target.from_estimator`, which describes the arguments."""
-    vectorized = check_flag("vectorized", vectorized)
-    correlation = check_number("correlation", correlation, least=0, below=1)
-    blocks = check_integer("blocks", blocks, least=1)
-    if correlation > 0 and blocks > 1:
-        raise ValueError(f"correlation and blocks exclude each other, not {shown(correlation)} and "
-                         f"{shown(blocks)}")
-    if n_aux is not None:
-        n_aux = check_integer("n_aux", n_aux, least=1)
-    if isinstance(f, TargetRecipe):
-        raise TypeError("f must be an estimator, and a recipe make the whole target, not "
-                        f"{shown(f)}")
-    made = compiled_estimator(f, dim, n_aux, vectorized, user_data, thread_safe)
-    if made is not None:
-        check_blocks(blocks, made.n_aux)
-        return ForeignEstimator(made, correlation=correlation, blocks=blocks)
-    if not callable(f):
-        raise TypeError(f"f must be a function or a pointer, not {shown(f)}")
-    if user_data is not None:
-        raise TypeError(f"user_data is for pointers, not for {shown(f)}")
-    if n_aux is None and (correlation > 0 or blocks > 1):
-        raise ValueError(f"correlation={shown(correlation)}, blocks={shown(blocks)} need n_aux: "
-                         "what f(x, rng) draws cannot be drawn in part")
-    if n_aux is None and vectorized:
-        raise ValueError("n_aux must be given with vectorized=True, not None: the noise of each "
-                         "row comes from its chain's own generator")
-    if n_aux is not None:
-        check_blocks(blocks, n_aux)
-    check_two_arguments(f, n_aux, vectorized)
-    return PythonEstimator(f, dim, n_aux, vectorized=vectorized, correlation=correlation,
-                           blocks=blocks)
+class Estimator:
+    """An estimated density; `Target.from_estimator` describes the arguments.
 
+    It is accepted wherever a Python function is: by `fastkam.sample`, and as the likelihood of a
+    `fastkam.Problem`, which know the dimension of its point.
+    """
 
-def compiled_estimator(f, dim, n_aux, vectorized, user_data, thread_safe):
-    """The target of a compiled function, or of an object with one; None for a Python function."""
-    compiled = is_pointer(f) or (is_numba_dispatcher(f) and not vectorized)
-    if vectorized and (compiled or hasattr(f, "__fk_target__")):
-        raise TypeError(f"vectorized=True is for Python functions, not for {shown(f)}")
-    if hasattr(f, "__fk_target__"):
-        made = f if isinstance(f, Target) else CapsuleTarget(f)
-        check_foreign(made, f, dim, n_aux)
-        return made
-    if not compiled:
-        return None
-    if n_aux is None:
-        raise ValueError(f"n_aux must be given for a compiled estimator: {shown(f)}")
-    if is_numba_dispatcher(f):
-        from fastkam.density.numba import NumbaEstimator
+    def __init__(
+        self,
+        f: Any,
+        n_aux: Any = None,
+        *,
+        vectorized: Any = False,
+        correlation: Any = 0.0,
+        blocks: Any = 1,
+        user_data: Any = None,
+        thread_safe: Any = True,
+    ) -> None:
+        self.f, self.user_data, self.thread_safe = f, user_data, thread_safe
+        self.vectorized = check_flag("vectorized", vectorized)
+        self.correlation = check_number("correlation", correlation, least=0, below=1)
+        self.blocks = check_integer("blocks", blocks, least=1)
+        self.n_aux = None if n_aux is None else check_integer("n_aux", n_aux, least=1)
+        if self.correlation > 0 and self.blocks > 1:
+            raise ValueError(f"correlation and blocks exclude each other, not {shown(correlation)} "
+                             f"and {shown(blocks)}")
+        if isinstance(f, TargetRecipe):
+            raise TypeError("f must be an estimator, and a recipe make the whole target, not "
+                            f"{shown(f)}")
+        if self.is_foreign or self.is_compiled:
+            self.check_compiled()
+        else:
+            self.check_python()
 
-        return NumbaEstimator(f, dim, n_aux)
-    return CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
+    @property
+    def is_foreign(self) -> bool:
+        """Whether f is an object with a target."""
+        return hasattr(self.f, "__fk_target__")
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether f is a compiled function."""
+        return is_pointer(self.f) or (is_numba_dispatcher(self.f) and not self.vectorized)
 
-def check_two_arguments(f, n_aux, vectorized):
-    """Refuse a Python function whose signature shows that it does not take a point and noise."""
-    try:
-        signature = inspect.signature(f, follow_wrapped=False)
-    except (TypeError, ValueError):  # built-in functions may have none
-        return
-    try:
-        signature.bind(None, None)
-    except TypeError:
-        takes = ("f(X, U), points (k, d) and their noise (k, n_aux)" if vectorized else
-                 "f(x, rng), a point (d,) and a generator" if n_aux is None else
-                 "f(x, u), a point (d,) and its noise (n_aux,)")
-        name = getattr(f, "__name__", repr(f))
-        raise TypeError(f"f must be a function {takes}, not {name}{signature}; data go in as "
-                        "lambda x, noise: f(x, data, noise), and x has all parameters, in their "
-                        "order") from None
+    def check_compiled(self) -> None:
+        """Refuse arguments that do not suit a compiled function or an object with one."""
+        if self.vectorized:
+            raise TypeError(f"vectorized=True is for Python functions, not for {shown(self.f)}")
+        if self.n_aux is None and not self.is_foreign:
+            raise ValueError(f"n_aux must be given for a compiled estimator: {shown(self.f)}")
 
+    def check_python(self) -> None:
+        """Refuse arguments that do not suit a Python function."""
+        if not callable(self.f):
+            raise TypeError(f"f must be a function or a pointer, not {shown(self.f)}")
+        if self.user_data is not None:
+            raise TypeError(f"user_data is for pointers, not for {shown(self.f)}")
+        if self.n_aux is not None:
+            self.check_blocks(self.n_aux)
+        elif self.correlation > 0 or self.blocks > 1:
+            raise ValueError(f"correlation={self.correlation}, blocks={self.blocks} need n_aux: "
+                             "what f(x, rng) draws cannot be drawn in part")
+        elif self.vectorized:
+            raise ValueError("n_aux must be given with vectorized=True, not None: the noise of "
+                             "each row comes from its chain's own generator")
 
-def check_foreign(made, f, dim, n_aux):
-    """Refuse a foreign target that has no estimates, or other sizes."""
-    if "noisy" not in made.abilities:
-        raise ValueError(f"f must have the ability noisy, and {shown(f)} has only {made.abilities}")
-    if made.dim != dim:
-        raise ValueError(f"dim is {dim}, but {shown(f)} has dimension {made.dim}")
-    if n_aux is not None and n_aux != made.n_aux:
-        raise ValueError(f"n_aux is {n_aux}, but {shown(f)} takes {made.n_aux} numbers")
+    def check_blocks(self, n_aux: int) -> None:
+        if self.blocks > n_aux:
+            raise ValueError(f"blocks must be at most n_aux = {n_aux}, not {self.blocks}")
 
+    def calling(self, f: UserFunction) -> Estimator:
+        """The same with a function that calls f with further arguments or parameters by name."""
+        return Estimator(f, self.n_aux, vectorized=self.vectorized, correlation=self.correlation,
+                         blocks=self.blocks)
 
-def check_blocks(blocks, n_aux):
-    if blocks > n_aux:
-        raise ValueError(f"blocks must be at most n_aux = {n_aux}, not {shown(blocks)}")
+    def target(self, dim: int) -> Target:
+        """The target of points of that dimension."""
+        made: Target
+        if self.is_foreign:
+            made = self.f if isinstance(self.f, Target) else CapsuleTarget(self.f)
+            self.check_foreign(made, dim)
+        elif is_pointer(self.f):
+            made = CFunctionTarget(self.f, dim, self.user_data, self.thread_safe, self.n_aux or 0)
+        elif self.is_compiled:
+            from fastkam.density.numba import NumbaEstimator
+
+            made = NumbaEstimator(self.f, dim, self.n_aux)
+        else:
+            self.check_two_arguments()
+            return PythonEstimator(self.f, dim, self.n_aux, vectorized=self.vectorized,
+                                   correlation=self.correlation, blocks=self.blocks)
+        self.check_blocks(made.n_aux)
+        return ForeignEstimator(made, correlation=self.correlation, blocks=self.blocks)
+
+    def check_foreign(self, made: Target, dim: int) -> None:
+        """Refuse a foreign target that has no estimates, or other sizes."""
+        if "noisy" not in made.abilities:
+            raise ValueError(f"f must have the ability noisy, and {shown(self.f)} has only "
+                             f"{made.abilities}")
+        if made.dim != dim:
+            raise ValueError(f"dim is {dim}, but {shown(self.f)} has dimension {made.dim}")
+        if self.n_aux is not None and self.n_aux != made.n_aux:
+            raise ValueError(f"n_aux is {self.n_aux}, but {shown(self.f)} takes {made.n_aux} "
+                             "numbers")
+
+    def check_two_arguments(self) -> None:
+        """Refuse a Python function whose signature shows that it takes no point and its noise."""
+        try:
+            signature = inspect.signature(self.f, follow_wrapped=False)
+        except (TypeError, ValueError):  # built-in functions may have none
+            return
+        try:
+            signature.bind(None, None)
+        except TypeError:
+            takes = ("f(X, U), points (k, d) and their noise (k, n_aux)" if self.vectorized else
+                     "f(x, rng), a point (d,) and a generator" if self.n_aux is None else
+                     "f(x, u), a point (d,) and its noise (n_aux,)")
+            name = getattr(self.f, "__name__", repr(self.f))
+            raise TypeError(
+                f"f must be a function {takes}, not {name}{signature}; without dim it may take "
+                "parameters by name, where prior= is given or x0 is a dict, and data from args= "
+                "or kwargs=") from None
+
+    def __repr__(self) -> str:
+        return f"<estimator {getattr(self.f, '__name__', shown(self.f))}>"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import numbers
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from fastkam._core.density.estimator import SurrogateTarget
 from fastkam.arguments import AN_ESTIMATE, OF_NOISE, check_flag, shown, told
+from fastkam.density.estimator import Estimator
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
@@ -29,10 +30,10 @@ def as_target(
     target : Target, Problem, callable, pointer or TargetRecipe
         A Target; a `Problem`, for the density of its unconstrained point; a numba njit function; a
         SciPy LowLevelCallable, ctypes or cffi pointer or numba cfunc (see `Target.from_c`); an
-        object with ``__fk_target__``; the result of `from_pymc`, `from_bridgestan`, `from_jax` or
-        `from_torch`; a PyMC model; a PINTS log density; an UM-Bridge client; a `TargetRecipe` of
-        one of these; or any Python function ``f(x) -> float`` or ``f(x) -> (float, gradient)``,
-        whose tuple may end with a dict of extras.
+        object with ``__fk_target__``; the result of `Target.from_estimator`, `from_pymc`,
+        `from_bridgestan`, `from_jax` or `from_torch`; a PyMC model; a PINTS log density; an
+        UM-Bridge client; a `TargetRecipe` of one of these; or any Python function ``f(x) -> float``
+        or ``f(x) -> (float, gradient)``, whose tuple may end with a dict of extras.
     dim : int
         Dimension of the point.
     vectorized : bool
@@ -51,9 +52,10 @@ def as_target(
         raise TypeError(f"target must be an object, not the class {target.__name__}: write "
                         f"{target.__name__}(...)")
     target = opened(target)
+    made: Any
     if isinstance(target, Described):
         made = target.target(gradient=gradient)
-    elif isinstance(target, Differentiable):
+    elif isinstance(target, (Differentiable, Estimator)):
         made = target.target(dim)
     elif isinstance(target, TargetRecipe):
         made = as_target(target(), dim, vectorized=vectorized, gradient=gradient)
@@ -74,7 +76,7 @@ def as_target(
                         + instead(target))
     if made.dim != dim:
         raise ValueError(f"target has dimension {made.dim}, but x0 has {dim} coordinates")
-    return made
+    return cast(Target, made)
 
 
 def check_function(function: Any, takes: str) -> None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fastkam._core.density.target import Target
-from fastkam.arguments import check_array, check_generator, check_integer, shown
+from fastkam.arguments import check_array, check_generator, check_integer, check_vector, shown
+from fastkam.density.estimator import Estimator
+from fastkam.problem.described import Described
 
 # standard deviations of the log of an estimate with which a chain is most efficient for its work
 USEFUL = 0.92, 1.5
@@ -22,6 +24,7 @@ class NoiseCheck:
     Attributes
     ----------
     x : ndarray, shape (d,)
+        The point, of a `Problem` its parameters.
     what : str
         "estimate": the log of one estimate, if its noise is drawn independently at each step; or
         "difference": the difference of two log estimates whose noise is correlated as in a step.
@@ -82,7 +85,9 @@ class NoiseCheck:
                 f"{advice}")
 
 
-def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None) -> NoiseCheck:
+def check_noise(
+    target: Target | Estimator | Described, x: Any, n: int = 1000, *, seed: Any = None
+) -> NoiseCheck:
     """Measure the noise of an estimated density, and compare it with the recommended range.
 
     More work for an estimate lowers its variance. If all noise is drawn independently at each step,
@@ -93,10 +98,10 @@ def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None
 
     Parameters
     ----------
-    target : Target
-        The target of an estimator.
-    x : array (d,)
-        The point, best near the mode.
+    target : Target or Problem
+        What `Target.from_estimator` returns, or a `Problem` of it.
+    x : array (d,), or dict
+        The point, best near the mode; of a `Problem` its parameters, an array or a dict by name.
     n : int
         Number of estimates or differences.
     seed : int, SeedSequence or Generator, optional
@@ -119,19 +124,28 @@ def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None
     implementation of Markov chain Monte Carlo when using an unbiased likelihood estimator.
     Biometrika 102, 295-313.
     """
-    if not (isinstance(target, Target) and target.is_estimate):
-        raise TypeError(f"target must be made by Target.from_estimator, not {shown(target)}")
-    point = check_array("x", x, shape=(target.dim,))
+    given: Any = target
+    if isinstance(given, Described):
+        point = check_vector("x", given.as_array("x", x))
+        given, z = given.target(), given.unconstrain(point)
+    else:
+        point = z = check_vector("x", x)
+    if isinstance(given, Estimator):
+        given = given.target(z.size)
+    if not (isinstance(given, Target) and given.is_estimate):
+        raise TypeError("target must be made by Target.from_estimator, or be a Problem of such, "
+                        f"not {shown(target)}")
+    check_array("x", z, shape=(given.dim,))
     n = check_integer("n", n, least=10)
     rng = check_generator("seed", seed)
-    correlated = target.correlation > 0 or target.blocks > 1
+    correlated = given.correlation > 0 or given.blocks > 1
     values = np.empty(n)
     for i in range(n):
-        u = rng.standard_normal(target.n_aux)
-        values[i] = target.estimate(point, u)
+        u = rng.standard_normal(given.n_aux)
+        values[i] = given.estimate(z, u)
         if correlated:
             with np.errstate(invalid="ignore"):
-                values[i] = target.estimate(point, refreshed(target, u, rng)) - values[i]
+                values[i] = given.estimate(z, refreshed(given, u, rng)) - values[i]
     zeros = int((~np.isfinite(values)).sum())
     variance, error = np.nan, np.nan
     if zeros == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from fastkam._core.density.foreign import CapsuleTarget, CFunctionTarget
 from fastkam._core.density.python_target import PythonTarget
 from fastkam._core.density.target import Target as CompiledTarget
 from fastkam.arguments import check_flag, check_integer, shown
-from fastkam.density.estimator import estimator
+from fastkam.density.estimator import Estimator
 
 
 class Provider(Protocol):
@@ -149,10 +149,26 @@ class Target(Base):
         """
         return cast(Target, CapsuleTarget(provider))
 
+    @overload
+    @staticmethod
+    def from_estimator(
+        f: object, dim: None = None, n_aux: int | None = None, *, vectorized: bool = False,
+        correlation: float = 0.0, blocks: int = 1, user_data: object = None,
+        thread_safe: bool = True,
+    ) -> Estimator: ...
+
+    @overload
+    @staticmethod
+    def from_estimator(
+        f: object, dim: int, n_aux: int | None = None, *, vectorized: bool = False,
+        correlation: float = 0.0, blocks: int = 1, user_data: object = None,
+        thread_safe: bool = True,
+    ) -> Target: ...
+
     @staticmethod
     def from_estimator(
         f: object,
-        dim: int,
+        dim: int | None = None,
         n_aux: int | None = None,
         *,
         vectorized: bool = False,
@@ -160,7 +176,7 @@ class Target(Base):
         blocks: int = 1,
         user_data: object = None,
         thread_safe: bool = True,
-    ) -> Target:
+    ) -> Target | Estimator:
         """A density that can only be estimated: pseudo-marginal MCMC.
 
         Parameters
@@ -173,8 +189,10 @@ class Target(Base):
             which may draw any random numbers from rng, a numpy Generator valid for this call. A
             pointer (see `from_c`) is ``int (size_t n, const double *x, size_t n_aux, const double
             *u, double *logp, void *data)``. Or an object with ``__fk_target__`` that has ``noisy``.
-        dim : int
-            The dimension of the point.
+        dim : int, optional
+            The dimension of the point. Without it `sample` or `Problem` supply it, and a Python or
+            numba function may take the parameters by name, beside an argument for its noise, and
+            the data of `args` and `kwargs`.
         n_aux : int, optional
             Number of standard normals that an estimate takes.
         vectorized : bool
@@ -191,6 +209,11 @@ class Target(Base):
         user_data, thread_safe
             For a pointer, as in `from_c`.
 
+        Returns
+        -------
+        Target
+            Or without `dim` an object that `sample`, `Problem`, `check_noise` and `as_target` take.
+
         Raises
         ------
         TypeError, ValueError
@@ -203,8 +226,10 @@ class Target(Base):
         Doucet, A. and Pitt, M. K. (2018), JRSS B 80, 839-870; for `blocks` Tran, M.-N., Kohn, R.,
         Quiroz, M. and Villani, M. (2016), arXiv:1603.02485.
         """
-        return cast(Target, estimator(
-            f, check_dim(dim), n_aux, vectorized, correlation, blocks, user_data, thread_safe))
+        made = Estimator(
+            f, n_aux, vectorized=vectorized, correlation=correlation, blocks=blocks,
+            user_data=user_data, thread_safe=thread_safe)
+        return made if dim is None else cast(Target, made.target(check_dim(dim)))
 
 
 Target.register(CompiledTarget)  # type: ignore[attr-defined]  # of ABC

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import Any
 
@@ -25,6 +25,8 @@ class UserFunction:
         Arguments by name.
     shapes : dict of str to tuple of int, or None
         Parameters to be passed by name, in their order in x.
+    noise : str, optional
+        The argument for the noise of an estimate; without it the noise is the second, after x.
     """
 
     def __init__(
@@ -33,16 +35,17 @@ class UserFunction:
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
         shapes: Mapping[str, tuple[int, ...]] | None = None,
+        noise: str | None = None,
     ) -> None:
-        self.f, self.args, self.kwargs = f, tuple(args), dict(kwargs or {})
+        self.f, self.args, self.kwargs, self.noise = f, tuple(args), dict(kwargs or {}), noise
         self.shapes = None if shapes is None else dict(shapes)
         self.places: list[tuple[str, int, int, tuple[int, ...]]] = []
         start = 0
         for name, shape in (self.shapes or {}).items():
             self.places.append((name, start, start + prod(shape), shape))
             start += prod(shape)
-        if shapes is not None and self.args:
-            free = others(f, shapes, self.kwargs)
+        if self.args and (shapes is not None or noise is not None):
+            free = others(f, (*(shapes or ()), noise), self.kwargs)[shapes is None :]
             if len(self.args) > len(free):
                 raise TypeError(f"args has {len(self.args)} arguments, and {shown(f)} has room for "
                                 f"{len(free)} of them besides its parameters")
@@ -60,9 +63,12 @@ class UserFunction:
 
     def __call__(self, x: NDArray[np.float64], *noise: Any) -> Any:
         """Call the function at x (n,) or (k, n); `noise` is that of an estimate."""
+        kwargs = self.kwargs
+        if self.noise is not None:
+            kwargs, noise = {**kwargs, self.noise: noise[0]}, ()
         if self.shapes is None:
-            return self.f(x, *noise, *self.args, **self.kwargs)
-        answer = self.f(*noise, **self.named(x), **self.kwargs)
+            return self.f(x, *noise, *self.args, **kwargs)
+        answer = self.f(*noise, **self.named(x), **kwargs)
         by_name = type(answer) is tuple and len(answer) > 1 and isinstance(answer[1], dict)
         if by_name and answer[1].keys() == self.shapes.keys():
             return (answer[0], self.joined(answer[1], np.shape(x)[:-1]), *answer[2:])
@@ -74,7 +80,7 @@ class UserFunction:
                                for name, *_ in self.places], axis=-1)
 
     def __reduce__(self) -> Any:
-        return UserFunction, (self.f, self.args, self.kwargs, self.shapes)
+        return UserFunction, (self.f, self.args, self.kwargs, self.shapes, self.noise)
 
 
 def signature_of(f: Any) -> inspect.Signature:
@@ -100,8 +106,26 @@ def arguments_of(f: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if name in names}
 
 
+def noise_of(f: Any, shapes: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str | None:
+    """The argument of an estimator that takes its noise; None if the signature does not show it.
+
+    It is the argument with a usual name for noise; or the first that is neither a parameter nor in
+    kwargs, after x if the function takes the array.
+    """
+    try:
+        parameters = signature_of(getattr(f, "py_func", f)).parameters
+    except (TypeError, ValueError):
+        return None
+    usable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    free = [name for name, p in parameters.items()
+            if p.kind in usable and name not in shapes and name not in kwargs]
+    usual = [name for name in free if name in OF_NOISE]
+    required = [name for name in free if parameters[name].default is inspect.Parameter.empty]
+    return next(iter(usual or required[not set(shapes) <= parameters.keys() :]), None)
+
+
 def others(
-    f: Callable[..., Any], shapes: Mapping[str, Any], kwargs: Mapping[str, Any]
+    f: Callable[..., Any], shapes: Iterable[str | None], kwargs: Mapping[str, Any]
 ) -> list[str]:
     """The positional parameters of f that are neither the problem's nor in kwargs."""
     positional = (inspect.Parameter.POSITIONAL_OR_KEYWORD,)

@@ -14,12 +14,13 @@ from fastkam._core.density.joined import ZeroTarget
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.density.target import Target as CompiledTarget
 from fastkam.arguments import check_flag, check_generator, check_integer, real_array, shown
+from fastkam.density.estimator import Estimator
 from fastkam.density.forms import as_target
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
 from fastkam.interop.differentiable import Differentiable, OfFunction
-from fastkam.problem.call import Derived, UserFunction, arguments_of, takes_names
+from fastkam.problem.call import Derived, UserFunction, arguments_of, noise_of, takes_names
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
 from fastkam.problem.parameters import from_bounds, from_prior
@@ -170,10 +171,10 @@ class Problem(Described):
         plain = callable(f) and not (
             is_pointer(f) or hasattr(f, "__fk_target__")
             or isinstance(f, (TargetRecipe, CompiledTarget)))
+        if isinstance(f, Estimator):
+            return self.called_estimator(f, named)
         if not plain:
-            if self.args or self.kwargs or named:
-                given = "named=True" if named else "args" if self.args else "kwargs"
-                raise TypeError(f"{given} is for functions of Python and numba, not for {shown(f)}")
+            self.refuse_arguments(f, named)
             return f
         function = f.f if isinstance(f, OfFunction) else f
         by_name = named if named is not None else takes_names(
@@ -190,6 +191,29 @@ class Problem(Described):
         if compiled and not self.kwargs:
             return Target.from_numba(f, self.n_x, args=self.args)
         return UserFunction(f, self.args, self.kwargs) if self.args or self.kwargs else f
+
+    def called_estimator(self, estimator: Estimator, named: bool | None) -> Estimator:
+        """The estimator of the array x."""
+        f, shapes = estimator.f, self.layout.shapes
+        if estimator.is_foreign or is_pointer(f):
+            self.refuse_arguments(f, named)
+            return estimator
+        noise = noise_of(f, shapes, self.kwargs)
+        if named is None:
+            named = takes_names(f, shapes, self.args, {**self.kwargs, str(noise): None})
+        if named and noise is None:
+            raise TypeError(f"{getattr(f, '__name__', f)!s} takes the parameters by name, and has "
+                            "no argument for its noise, such as u or rng")
+        if not (named or self.args or self.kwargs):
+            return estimator
+        return estimator.calling(
+            UserFunction(f, self.args, self.kwargs, shapes if named else None, noise))
+
+    def refuse_arguments(self, f: Any, named: bool | None) -> None:
+        """Refuse arguments of Python functions where f is none."""
+        if self.args or self.kwargs or named:
+            given = "named=True" if named else "args" if self.args else "kwargs"
+            raise TypeError(f"{given} is for functions of Python and numba, not for {shown(f)}")
 
     def derived_call(self, f: Any, named: bool | None) -> Derived:
         if not callable(f):
