@@ -117,6 +117,21 @@ def test_gradients(name):
         "the density has a gradient")
 
 
+@pytest.mark.parametrize(("slopes", "says"), [
+    ({"k": 0, "sgma": 0, "beta": [0, 0, 0]},
+     r"and \['sigma'\] are missing, and only these: \['sgma'\] are none; or, if"),
+    ({"sigma": 0}, r"every parameter, and \['k', 'beta'\] are missing; or, if"),
+    ({"k": 0, "sigma": 0, "beta": [0, 0, 0], "more": 1}, r"every parameter, and only these"),
+])
+@pytest.mark.parametrize("sampler", ["auto", "nuts"])
+def test_a_gradient_by_name_has_all_parameters_and_no_others(slopes, says, sampler):
+    def f(k, sigma, beta):
+        return by_name(k, sigma, beta), slopes
+
+    with pytest.raises(fk.SamplingError, match=says):
+        run(f, prior=PRIOR, sampler=sampler)
+
+
 def test_numba():
     numba = pytest.importorskip("numba")
 

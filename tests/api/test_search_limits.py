@@ -122,6 +122,26 @@ def test_a_limit_that_leaves_too_few_draws_is_reported(options, text):
         fk.sample(Counted(), [1.0, 2.0], seed=1, stop=fk.stop.Evaluations(60), **options)
 
 
+def flat_far_away(x):
+    """log N(0, 1), constant from 50 on, where trajectories do not turn."""
+    far = x[0] > 50
+    return -1250.0 if far else -0.5 * float(x @ x), np.zeros(1) if far else -x
+
+
+@pytest.mark.parametrize("options", [{}, {"executor": 2}, {"draws": 400}])
+def test_a_chain_that_has_used_its_share_of_the_evaluations_ends_the_run(options):
+    """The others, whose draws nobody can use without this chain's, do not go on."""
+    stop = fk.stop.Evaluations(40_000) | fk.stop.Time("10min")
+    with pytest.warns(fk.SamplingWarning, match=r"chain 3 has made \d+ of 60 steps of warm-up, with "
+                                                r"1\d{4} evaluations\. Allow more"):
+        result = fk.sample(flat_far_away, [[0.1], [0.2], [0.3], [1000.0]], sampler="nuts", tune=60,
+                           seed=1, stop=stop, search=False, progress=False, **options)
+    assert result.status == "stopped"
+    assert result.stopped_by == "Evaluations(count=40000)"
+    assert result.state.trace.counts.tolist() == [100, 100, 100, 0]
+    assert result.evaluations < 20_000
+
+
 def test_progress_of_the_search():
     seen = []
     result = fk.sample(Counted(2e-4), [1.0, 2.0], seed=1, draws=300, progress=seen.append)

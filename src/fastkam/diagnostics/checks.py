@@ -123,8 +123,10 @@ def stopped_early(state: RunState) -> list[Finding]:
         text = (f"The run ended after {rows} draws a chain: they are too few to see whether they "
                 "are right. Allow more (stop=, budget=), or continue (result.resume()).")
     else:
-        text = ("The run ended before any draw was kept. Allow more (stop=, budget=), tune for "
-                "less (tune=), or continue (result.resume()).")
+        k, last = min(enumerate(state.states), key=lambda one: int(one[1]["t"]))
+        text = (f"The run ended before any draw was kept: chain {k} has made {last['t']} of "
+                f"{state.tune} steps of warm-up, with {last['n_evaluations']} evaluations. Allow "
+                "more (stop=, budget=), tune for less (tune=), or continue (result.resume()).")
     return [Finding("short", text)]
 
 

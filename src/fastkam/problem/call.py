@@ -70,12 +70,19 @@ class UserFunction:
             return self.f(x, *noise, *self.args, **kwargs)
         answer = self.f(*noise, **self.named(x), **kwargs)
         by_name = type(answer) is tuple and len(answer) > 1 and isinstance(answer[1], dict)
-        if by_name and answer[1].keys() == self.shapes.keys():
+        if by_name and answer[1].keys() & self.shapes.keys():
             return (answer[0], self.joined(answer[1], np.shape(x)[:-1]), *answer[2:])
         return answer
 
     def joined(self, gradient: dict[str, Any], lead: tuple[int, ...]) -> NDArray[np.float64]:
         """A gradient by names as an array (..., n)."""
+        if gradient.keys() != self.shapes.keys():
+            missing = [name for name in self.shapes if name not in gradient]
+            unknown = [name for name in gradient if name not in self.shapes]
+            raise TypeError("a gradient by name must have every parameter"
+                            + (f", and {missing} are missing" if missing else "")
+                            + (f", and only these: {unknown} are none" if unknown else "")
+                            + "; or, if these are extras named like parameters, rename them")
         return np.concatenate([np.asarray(gradient[name], dtype=float).reshape(*lead, -1)
                                for name, *_ in self.places], axis=-1)
 

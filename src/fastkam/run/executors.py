@@ -200,6 +200,9 @@ class Dispatch(Run):
                 trace.back(mark)
             raise
 
+    def evaluations_of_chains(self):
+        return [state["n_evaluations"] for state in self.states]
+
     def counted(self):
         t = [int(state["t"]) for state in self.states]
         accepted, evaluations = (sum(int(state[name]) for state in self.states)

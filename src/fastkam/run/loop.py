@@ -147,6 +147,9 @@ class Run:
                     status = "stopped"
                     self.stopped_by = ASKED if report.asked else repr(stop.reason(self))
                     break
+            else:
+                if stop is not None and self.share_used:
+                    status, self.stopped_by = "stopped", repr(stop.reason(self))
             for group in self.groups:  # extras that another chain has found since
                 group.record()
             check_complete(self.trace)
@@ -173,6 +176,16 @@ class Run:
             return False
         with self.shield.opened:
             return stop.met(self)
+
+    @property
+    def share_used(self):
+        """Whether a chain has made its share of the evaluations before its draws."""
+        return (self.trace.rows < self.rows
+                and max(self.evaluations_of_chains()) >= self.most_evaluations)
+
+    def evaluations_of_chains(self):
+        """The number of evaluations of each chain."""
+        return [chain.n_evaluations for group in self.groups for chain in group.chains]
 
     def milestones(self, stop):
         """The numbers of draws at which stop rules are evaluated, and the last."""

@@ -83,7 +83,7 @@ class Evaluations(StopRule):
         check_integer("count", self.count, least=1)
 
     def met(self, run: Run) -> bool:
-        return run.evaluations >= self.count
+        return run.evaluations >= self.count or run.share_used
 
     def limits(self) -> Limits:
         return Limits(evaluations=self.count)
