@@ -132,8 +132,8 @@ def flat_far_away(x):
 def test_a_chain_that_has_used_its_share_of_the_evaluations_ends_the_run(options):
     """The others, whose draws nobody can use without this chain's, do not go on."""
     stop = fk.stop.Evaluations(40_000) | fk.stop.Time("10min")
-    with pytest.warns(fk.SamplingWarning, match=r"chain 3 has made \d+ of 60 steps of warm-up, with "
-                                                r"1\d{4} evaluations\. Allow more"):
+    says = r"chain 3 has made \d+ of 60 steps of warm-up, with 1\d{4} evaluations\. Allow more"
+    with pytest.warns(fk.SamplingWarning, match=says):
         result = fk.sample(flat_far_away, [[0.1], [0.2], [0.3], [1000.0]], sampler="nuts", tune=60,
                            seed=1, stop=stop, search=False, progress=False, **options)
     assert result.status == "stopped"

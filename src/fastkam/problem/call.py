@@ -76,15 +76,16 @@ class UserFunction:
 
     def joined(self, gradient: dict[str, Any], lead: tuple[int, ...]) -> NDArray[np.float64]:
         """A gradient by names as an array (..., n)."""
-        if gradient.keys() != self.shapes.keys():
-            missing = [name for name in self.shapes if name not in gradient]
-            unknown = [name for name in gradient if name not in self.shapes]
+        names = [name for name, *_ in self.places]
+        missing = [name for name in names if name not in gradient]
+        unknown = [name for name in gradient if name not in names]
+        if missing or unknown:
             raise TypeError("a gradient by name must have every parameter"
                             + (f", and {missing} are missing" if missing else "")
                             + (f", and only these: {unknown} are none" if unknown else "")
                             + "; or, if these are extras named like parameters, rename them")
         return np.concatenate([np.asarray(gradient[name], dtype=float).reshape(*lead, -1)
-                               for name, *_ in self.places], axis=-1)
+                               for name in names], axis=-1)
 
     def __reduce__(self) -> Any:
         return UserFunction, (self.f, self.args, self.kwargs, self.shapes, self.noise)
