@@ -59,12 +59,12 @@ def test_time_in_all():
     """An early end of the search leaves time for draws, also where warm-up would take it all."""
     f = Counted(0.004)
     begun = time.perf_counter()
-    result = run(f, fk.stop.Time(1.0))
+    result = run(f, fk.stop.Time(2.0))
     assert result.status == "stopped"
     assert result.trace.rows > 0
     assert "the search has ended early" in result.state.search[-1]
-    assert time.perf_counter() - begun < 3.0
-    assert result.seconds > 1.0
+    assert time.perf_counter() - begun < 4.0
+    assert result.seconds > 2.0
 
 
 @pytest.mark.parametrize("options", [{}, {"surrogate": "learn"}])
