@@ -25,6 +25,7 @@ from fastkam.diagnostics.table import Summary
 from fastkam.diagnostics.verdict import Verdict, status_of
 from fastkam.diagnostics.weights import DOES_NOT_PAY, NO_SURROGATE
 from fastkam.errors import ConvergenceWarning, SamplingWarning
+from fastkam.search.cut import LOOK, may_have_missed
 
 if TYPE_CHECKING:
     from fastkam.result import Result
@@ -58,7 +59,7 @@ def findings(state: RunState) -> list[Finding]:
     if state.trace.rows:
         with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
             found = causes(found + looked_at(Look(state)))
-    return found + stopped_early(state) + without_surrogate(state)
+    return found + stopped_early(state) + without_surrogate(state) + of_search(state)
 
 
 def causes(found: list[Finding]) -> list[Finding]:
@@ -128,6 +129,15 @@ def stopped_early(state: RunState) -> list[Finding]:
                 f"{state.tune} steps of warm-up, with {last['n_evaluations']} evaluations. Allow "
                 "more (stop=, budget=), tune for less (tune=), or continue (result.resume()).")
     return [Finding("short", text)]
+
+
+def of_search(state: RunState) -> list[Finding]:
+    """Return the finding that a search was cut short while it looked for modes."""
+    if state.trace.rows < LEAST_DRAWS or not may_have_missed(state):
+        return []
+    return [Finding("search", "The limit of the run ended the search while it looked for the modes "
+                              "of the density: some may be missing. Allow more (budget=, stop=), "
+                              f"or look for them (result.verdict(evaluations={LOOK})).")]
 
 
 # ---- convergence and precision ----

@@ -132,7 +132,7 @@ class Dispatch(Run):
             return True
         part = self.parts[i]
         states = [self.states[k] for k in part]
-        if all(state["n_evaluations"] >= self.most_evaluations for state in states):
+        if self.is_spent(state["n_evaluations"] for state in states):
             return True
         tuned = all(state["t"] >= self.past.tune for state in states)
         return tuned and all(self.trace.counts[part] >= rows)
@@ -200,8 +200,8 @@ class Dispatch(Run):
                 trace.back(mark)
             raise
 
-    def evaluations_of_chains(self):
-        return [state["n_evaluations"] for state in self.states]
+    def evaluations_of_groups(self):
+        return [[self.states[k]["n_evaluations"] for k in part] for part in self.parts]
 
     def counted(self):
         t = [int(state["t"]) for state in self.states]

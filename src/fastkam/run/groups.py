@@ -70,7 +70,7 @@ class ChainGroup:
                     or self.run.trace.records.fields)
 
     def reached(self, rows):
-        if all(chain.n_evaluations >= self.run.most_evaluations for chain in self.chains):
+        if self.run.is_spent(chain.n_evaluations for chain in self.chains):
             return True
         return not self.tuning and bool((self.run.trace.counts[self.indices] >= rows).all())
 

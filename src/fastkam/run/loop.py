@@ -179,13 +179,17 @@ class Run:
 
     @property
     def share_used(self):
-        """Whether a chain has made its share of the evaluations before its draws."""
-        return (self.trace.rows < self.rows
-                and max(self.evaluations_of_chains()) >= self.most_evaluations)
+        """Whether a group of chains has made its share of the evaluations before its draws."""
+        return self.trace.rows < self.rows and any(map(self.is_spent, self.evaluations_of_groups()))
 
-    def evaluations_of_chains(self):
-        """The number of evaluations of each chain."""
-        return [chain.n_evaluations for group in self.groups for chain in group.chains]
+    def is_spent(self, numbers):
+        """Whether these numbers of evaluations, of chains that step together, are their share."""
+        numbers = list(numbers)
+        return sum(numbers) >= len(numbers) * self.most_evaluations
+
+    def evaluations_of_groups(self):
+        """The number of evaluations of each chain of each group."""
+        return [[chain.n_evaluations for chain in group.chains] for group in self.groups]
 
     def milestones(self, stop):
         """The numbers of draws at which stop rules are evaluated, and the last."""

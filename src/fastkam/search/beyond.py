@@ -10,6 +10,7 @@ from fastkam.diagnostics.scouting import place_beyond
 from fastkam.run.faults import after_run
 from fastkam.run.rules import Limits
 from fastkam.run.streams import Stream, generator_of
+from fastkam.search.cut import LOOK, LOOKED, may_have_missed
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -25,12 +26,15 @@ def with_unvisited(outcome: Outcome, target: Target, options: RunOptions) -> Out
 
     There is no look if `stop` limits evaluations or time, or if the density is estimated, has a
     surrogate or is evaluated by workers: its evaluations follow one another. It makes no more of
-    them than a budget leaves. Ctrl-C ends it, and not the run.
+    them than a budget leaves. After a search that was cut short it is longer, and a line of the
+    search. Ctrl-C ends it, and not the run.
     """
     state = outcome.state
     limits = Limits() if options.stop is None else options.stop.limits()
     limited = options.until_stop and limits != Limits()
-    most = int(min(MOST, SHARE * state.evaluations, limits.evaluations - state.evaluations))
+    cut = may_have_missed(state)
+    most = int(min(LOOK if cut else min(MOST, SHARE * state.evaluations),
+                   limits.evaluations - state.evaluations))
     if (state.status != "complete" or limited or target.is_estimate or most < LEAST
             or target.surrogate is not None or options.executor is not None or options.on_points
             or state.trace.rows < LEAST_DRAWS):
@@ -40,5 +44,8 @@ def with_unvisited(outcome: Outcome, target: Target, options: RunOptions) -> Out
     if found is None:
         return outcome
     place, made = found
-    return replace(outcome, state=replace(
-        state, unvisited=place, searched=state.searched + made))
+    state = replace(state, unvisited=place, searched=state.searched + made)
+    if cut and most == LOOK:
+        state = replace(state, search=[*state.search, f"{LOOKED}, with {made} evaluations"])
+        outcome = replace(outcome, found=None)  # it says that some may be missing
+    return replace(outcome, state=state)

@@ -29,6 +29,7 @@ from fastkam.samplers import (
     MALA,
     NUTS,
     AutoStepRandomWalk,
+    FisherAdaptiveMALA,
     GlobalAdaptiveMetropolis,
     ModeJumping,
     ParallelTempering,
@@ -173,6 +174,8 @@ def choose(
         elif periodic and not gradient:
             plain = walk
         return Choice(plain, f"{reason}, and {why}", found, PLAIN_TUNE)
+    if searcher.spent:
+        return around_provisional(found, f"{reason}, and the search has ended early", gradient)
     return around_mixture(found, reason, gradient)
 
 
@@ -294,6 +297,18 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
     reason += (f", and {'one normal component' if n == 1 else f'a mixture of {n} components'} fits "
                f"it: {100 * accepted:.0f} % of independent proposals accepted")
     return Choice(sampler, reason, search, NORMAL_TUNE if normal else LEARNED_TUNE)
+
+
+def around_provisional(search: Search, reason: str, gradient: bool) -> Choice:
+    """ModeJumping that begins with the mixture of a search that was cut short, and fits it again.
+    """
+    q = search.mixture
+    assert q is not None
+    sampler = ModeJumping(
+        sampler=FisherAdaptiveMALA() if gradient else GlobalAdaptiveMetropolis(),
+        weights=q.weights[1:], means=q.means[1:],
+        covs=product(q.factors[1:], q.factors[1:].transpose(0, 2, 1)))
+    return Choice(sampler, f"{reason} with {q.n} component{'s' * (q.n > 1)}", search, PLAIN_TUNE)
 
 
 @contextmanager

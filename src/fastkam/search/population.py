@@ -176,6 +176,8 @@ class Population:
         self.approximation: Mixture | None = None  # the one in use
         self.mixture: Mixture | None = None
         self.independent = 0.0  # share of independent proposals
+        # the longest window on the density itself, the last if there are several
+        self.longest = Window(x[None, :][:0], logp[None, :][:0], np.nan)
         self.scouted: list[tuple[Array, Array]] = []  # points of scouts, and the log densities
         self.climbed: list[tuple[Array, Array]] = []  # the same of walkers that climb
 
@@ -292,7 +294,10 @@ class Population:
                 tried += independent.sum()
                 accepted += alpha[independent].sum()
             x[t], logp[t] = self.x, self.logp
-        return Window(x, logp, accepted / tried if tried else np.nan)
+            made = Window(x[: t + 1], logp[: t + 1], accepted / tried if tried else np.nan)
+            if beta == 1 and len(made.x) >= len(self.longest.x):
+                self.longest = made
+        return made
 
     def spread(self, steps: int, beta: float) -> None:
         """Move every second walker by steps on the density to the power beta."""

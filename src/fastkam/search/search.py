@@ -14,6 +14,7 @@ from fastkam.numerics.median import median
 from fastkam.run.faults import describe
 from fastkam.search import newton
 from fastkam.search.ascent import Place, ascended, found_at
+from fastkam.search.cut import CUT
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.found import Known, Prior, Search
 from fastkam.search.images import try_images
@@ -104,6 +105,7 @@ class Searcher:
         self.population: Population | None = None
         self.beyond: Mixture | None = None  # fitted where walkers had been moved into other modes
         self.spent = False  # whether it has ended early
+        self.looking = False  # for modes
         self.alone = True  # whether a mode that is nearly normal is the only one
 
     def say(self, line: str) -> None:
@@ -370,12 +372,21 @@ class Searcher:
             return self.ended_early(chains)
 
     def ended_early(self, chains: int) -> Search:
-        """The outcome where the search has used up its share of the run's budget."""
+        """The outcome where the search has used up its share of the run's budget.
+
+        The mixture is fitted to the longest window that the walkers have made, if there is one.
+        """
         self.spent = True
-        self.say("ended early, since stop leaves no more for it")
-        points = self.points if self.population is None else self.chosen(self.population, chains)
+        self.say(f"{CUT if self.looking else 'ended early'}, since the limit of the run leaves no "
+                 "more for it")
+        points, q = self.points, None
+        if self.population is not None:
+            points, window = self.chosen(self.population, chains), self.population.longest
+            if len(window.x) >= FIRST_WINDOW:
+                self.population.approximation = None  # more evaluations would compare it
+                q = self.population.fit(window)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n, False,
-                      self.lines + self.failures())
+                      self.lines + self.failures(), q, 0 if q is None else q.n)
 
     def brief_to_its_end(self, chains: int, disperse: bool) -> Search:
         self.begin()
@@ -396,6 +407,7 @@ class Searcher:
                       steps=self.lines + self.failures())
 
     def full_to_its_end(self, chains: int, most_evaluations: int) -> Search:
+        self.looking = True
         self.begin()
         self.ascend()
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
@@ -412,6 +424,7 @@ class Searcher:
                           False, self.lines + self.failures(), is_constant=True)
         self.say("walkers have reached the mass")
         window = self.settle(population, most_evaluations)
+        self.looking = False
         if len(found := self.rising(population)):
             return self.without_end(population, found)
         points, cold = self.chosen(population, chains), self.mixture(window)

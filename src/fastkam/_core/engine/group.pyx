@@ -127,8 +127,10 @@ cdef class Group(Members):
             s.snapshot(i)
 
     cdef int advance_segment(self, int64_t n, bint *full) except -1 nogil:
-        """Make up to n steps, fewer if all chains are full; return 1 if the run must stop."""
-        cdef int64_t last = self.done + n
+        """Make up to n steps, fewer if all chains are full, or if they have together made as many
+        evaluations as all may make; return 1 if the run must stop.
+        """
+        cdef int64_t made, last = self.done + n
         cdef int k
         cdef bint faulty = False
         if self.alone:
@@ -148,11 +150,14 @@ cdef class Group(Members):
             if self.settle():
                 return 1
             full[0] = True
+            made = 0
             for k in range(self.K):
                 if self.shares and k > 0:
                     self.hand_on(k - 1, k)
                 finish(<ChainState>self.pointers[k], &self.schedule)
-                full[0] = full[0] and is_full(<ChainState>self.pointers[k], self.most_evaluations)
+                full[0] = full[0] and is_full(<ChainState>self.pointers[k], INT64_MAX)
+                made += (<ChainState>self.pointers[k]).n_evaluations
+            full[0] = full[0] or made // self.K >= self.most_evaluations
             if self.shares:
                 for k in range(self.K - 1):
                     self.hand_on(self.K - 1, k)
