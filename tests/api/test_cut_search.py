@@ -99,7 +99,7 @@ def test_further_evaluations_settle_the_doubt():
 
 
 def test_a_gradient_leads_within_the_modes():
-    result = run(with_gradient, x0=np.full(3, 4.0), seed=1, budget=30_000)
+    result = run(with_gradient, x0=np.full(3, 4.0), seed=1, budget=15_000)
     assert any(line.startswith(CUT) for line in result.search)
     assert result.search[-1].startswith(
         "ModeJumping(FisherAdaptiveMALA), because the density has a gradient, and the search has "

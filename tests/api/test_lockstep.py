@@ -260,7 +260,8 @@ def test_the_budget_of_evaluations_ends_the_run(most):
     group.start()
     made = group.run(STEPS, most)
     assert 0 < made < STEPS
-    assert min(chain.n_evaluations for chain in chains) >= most
+    total = sum(chain.n_evaluations for chain in chains)
+    assert 3 * most <= total < 3 * (most + 11)  # a step makes 10, and one more at most
 
 
 def test_extras_are_noted():

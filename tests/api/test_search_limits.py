@@ -130,7 +130,7 @@ def flat_far_away(x):
 
 @pytest.mark.parametrize("options", [{}, {"executor": 2}, {"draws": 400}])
 def test_a_chain_that_has_used_its_share_of_the_evaluations_ends_the_run(options):
-    """The others, whose draws nobody can use without this chain's, do not go on."""
+    """The others do not go on: their draws are of no use without this chain's."""
     stop = fk.stop.Evaluations(40_000) | fk.stop.Time("10min")
     says = r"chain 3 has made \d+ of 60 steps of warm-up, with 1\d{4} evaluations\. Allow more"
     with pytest.warns(fk.SamplingWarning, match=says):
@@ -140,6 +140,22 @@ def test_a_chain_that_has_used_its_share_of_the_evaluations_ends_the_run(options
     assert result.stopped_by == "Evaluations(count=40000)"
     assert result.state.trace.counts.tolist() == [100, 100, 100, 0]
     assert result.evaluations < 20_000
+
+
+def rows_flat_far_away(X):
+    values, gradients = zip(*map(flat_far_away, X), strict=True)
+    return np.array(values), np.array(gradients)
+
+
+def test_chains_that_step_together_have_their_evaluations_in_common():
+    """One chain's trajectories are much longer; a step of each chain is at most 1023 evaluations.
+    """
+    with pytest.warns(fk.SamplingWarning):
+        result = fk.sample(rows_flat_far_away, [[0.1], [0.2], [0.3], [1000.0]], sampler="nuts",
+                           vectorized=True, tune=1000, seed=1, stop=fk.stop.Evaluations(20_000),
+                           search=False, progress=False)
+    assert 20_000 <= result.evaluations <= 20_000 + 4 * 1023
+    assert "Evaluations(count=20000)" in result.stopped_by
 
 
 def test_progress_of_the_search():

@@ -39,7 +39,7 @@ cdef class Group(Members):
         Increasing steps after which each chain stores a snapshot of its learned quantities.
     """
     cdef Lockstep lockstep                  # None if the chains cannot step side by side
-    cdef int64_t most_evaluations           # per chain
+    cdef int64_t most_evaluations           # per chain, on average
     cdef int64_t done                       # steps made by the last call of run
     cdef Watch watch
 
@@ -57,11 +57,11 @@ cdef class Group(Members):
             double seconds=INFINITY):
         """Make up to n steps; return the number made. Raises Fault.
 
-        Stops early if every chain's trace is full or its evaluations reach most_evaluations, and
-        once more than `seconds` have passed, which is looked at every n // 512 + 1 steps. With more
-        than one thread, helpers share in the evaluation of the points of a step if a point takes
-        long enough; they exist only during this call. A KeyboardInterrupt that an adaptation or a
-        snapshot has deferred is raised at the end.
+        Stops early if every chain's trace is full, if the chains have made most_evaluations each on
+        average, and once more than `seconds` have passed, which is looked at every n // 512 + 1
+        steps. With more than one thread, helpers share in the evaluation of the points of a step if
+        a point takes long enough; they exist only during this call. A KeyboardInterrupt that an
+        adaptation or a snapshot has deferred is raised at the end.
         """
         cdef int fault, k
         self.most_evaluations = most_evaluations
@@ -130,7 +130,7 @@ cdef class Group(Members):
         """Make up to n steps, fewer if all chains are full, or if they have together made as many
         evaluations as all may make; return 1 if the run must stop.
         """
-        cdef int64_t made, last = self.done + n
+        cdef int64_t last = self.done + n
         cdef int k
         cdef bint faulty = False
         if self.alone:
@@ -150,14 +150,12 @@ cdef class Group(Members):
             if self.settle():
                 return 1
             full[0] = True
-            made = 0
             for k in range(self.K):
                 if self.shares and k > 0:
                     self.hand_on(k - 1, k)
                 finish(<ChainState>self.pointers[k], &self.schedule)
                 full[0] = full[0] and is_full(<ChainState>self.pointers[k], INT64_MAX)
-                made += (<ChainState>self.pointers[k]).n_evaluations
-            full[0] = full[0] or made // self.K >= self.most_evaluations
+            full[0] = full[0] or self.is_spent(self.n_evaluations())
             if self.shares:
                 for k in range(self.K - 1):
                     self.hand_on(self.K - 1, k)
@@ -191,31 +189,49 @@ cdef class Group(Members):
         of chains exceed the caches, so the data needed next are fetched ahead.
         """
         cdef int k, waiting, m = self.begin_all()
-        cdef bint ahead
+        cdef int64_t made = self.n_evaluations()
+        cdef bint ahead, spent
         while True:
             self.evaluation.at(m)
             if self.failure_among(m):
                 return self.judge_all()
+            made += m
             waiting = self.consider_all()
             if waiting == -FATAL or (waiting and self.settle()):
                 return 1
+            if waiting:
+                made = self.n_evaluations()
             self.done += 1
-            ahead, m = self.done < last and not is_over(&self.watch), 0
+            spent = self.is_spent(made)
+            ahead, m = self.done < last and not (spent or is_over(&self.watch)), 0
             full[0] = True
             for k in range(self.K):
                 fetch_step(self.pointers, k, self.K)
                 finish(<ChainState>self.pointers[k], &self.schedule)
-                full[0] = full[0] and is_full(<ChainState>self.pointers[k], self.most_evaluations)
+                full[0] = full[0] and is_full(<ChainState>self.pointers[k], INT64_MAX)
                 freeze(<ChainState>self.pointers[k], &self.schedule)
                 if ahead and not full[0]:       # some chain is not full
                     begin(<ChainState>self.pointers[k], &self.schedule)
                     m = self.wait_for(k, m)
                 else:
                     ahead = False
+            full[0] = full[0] or spent
             if full[0] or self.done == last or self.watch.over:
                 return 0
             if not ahead:
                 m = self.begin_all()
+
+    cdef int64_t n_evaluations(self) noexcept nogil:
+        """Return the number of evaluations of all chains."""
+        cdef int64_t made = 0
+        cdef int k
+        for k in range(self.K):
+            made += (<ChainState>self.pointers[k]).n_evaluations
+        return made
+
+    cdef bint is_spent(self, int64_t made) noexcept nogil:
+        """Return whether all chains together have made as many evaluations as all may make."""
+        return made // self.K >= self.most_evaluations
 
     cdef void hand_on(self, int k, int to) noexcept nogil:
         """Copy the learned numbers of chain k, the last to adapt, to chain `to`."""

@@ -42,6 +42,7 @@ cdef class Lockstep:
     # counted since `load`
     cdef int64_t *n_accepted                # (K,)
     cdef int64_t rounds                     # evaluations of all chains, not yet in their counts
+    cdef int64_t made                       # evaluations of all chains together
     cdef int listed                         # points listed as waiting
     cdef HeldRows rows                      # rows that are not yet in the traces
     cdef int make_streams(self) except -1

@@ -129,6 +129,9 @@ cdef class Lockstep:
             for k in range(g.K):
                 load_stream(&self.streams, k, (<ChainState>self.chains[k]).c.rng)
         self.rounds = self.listed = 0
+        self.made = 0
+        for k in range(g.K):
+            self.made += (<ChainState>self.chains[k]).n_evaluations
         self.pending, self.loaded = False, True
         self.rows.begin()
         (<Kernel>g.kernels[0]).lay_out(g)
@@ -229,6 +232,7 @@ cdef class Lockstep:
                 self.rounds += 1
             elif self.judge_each(waiting):
                 return 1
+            self.made += waiting
             waiting = (<Kernel>g.kernels[0]).consider_lanes(g)
         return 0
 
@@ -319,13 +323,7 @@ cdef class Lockstep:
 
     cdef bint is_full(self, int64_t most_evaluations) noexcept nogil:
         """Return whether no chain may make more steps."""
-        cdef int k
-        if self.rows.is_full():
-            return True
-        for k in range(self.g.K):
-            if (<ChainState>self.chains[k]).n_evaluations + self.rounds < most_evaluations:
-                return False
-        return True
+        return self.rows.is_full() or self.made // self.g.K >= most_evaluations
 
     cdef void record(self) noexcept nogil:
         """Record the states of all chains, if they become rows of the traces."""
