@@ -103,7 +103,10 @@ class Outputs(Diagnosed):
         return to_pandas(self.equally_weighted())
 
     def to_netcdf(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_datatree` to the file `path`, which ArviZ reads; needs xarray and h5netcdf."""
+        """Write `to_datatree` to the file `path`, which ArviZ reads.
+
+        Needs xarray, and h5netcdf or netCDF4.
+        """
         from fastkam.interop.arviz import to_netcdf
 
         if path is None:

@@ -9,6 +9,7 @@ import pytest
 from runs import sample
 
 import fastkam as fk
+from fastkam.interop import arviz
 
 xarray = pytest.importorskip("xarray")
 
@@ -188,6 +189,15 @@ def test_netcdf_round_trip(result, tmp_path):
         np.testing.assert_array_equal(accepted, result.stats["accepted"])
         assert accepted.dtype == bool
         assert back.attrs["seed"] == str(2**100)
+
+
+def test_netcdf_by_netcdf4(result, tmp_path, monkeypatch):
+    pytest.importorskip("netCDF4")
+    monkeypatch.setattr(arviz, "find_spec", lambda name: name == "netCDF4" or None)
+    monkeypatch.setattr(arviz, "import_extra", None)
+    result.to_netcdf(tmp_path / "run.nc")
+    with xarray.open_datatree(tmp_path / "run.nc", engine="netcdf4") as back:
+        np.testing.assert_array_equal(back["posterior"]["theta"], result["theta"])
 
 
 def test_a_name_that_arviz_needs_is_refused():

@@ -202,3 +202,20 @@ def test_all_chains_of_a_vectorized_density_share_each_call(sampler):
     assert len(rows) == 1 + result.evaluations / 5
     steps = 4 if isinstance(sampler, fk.HMC) else 1
     assert result.evaluations <= 5 * 40 * steps
+
+
+def test_a_density_in_single_precision_has_no_wrong_gradient():
+    """Its differences over short steps are 0, or much too large."""
+    def single(x):
+        x = np.float32(x)
+        return float(np.float32(-0.5 * np.sum(x**2) - np.float32(1e7))), -np.asarray(x, float)
+
+    assert fk.check_gradient(single, np.ones(3)).ok
+    assert not fk.sample(single, np.ones(3), sampler="nuts", draws=20, tune=50, seed=1,
+                         progress=False, diagnose=False).state.wrong_gradient
+
+    def wrong(x):
+        x = np.float32(x)
+        return float(np.float32(-0.5 * np.sum(x**2))), np.asarray(x, float)
+
+    assert not fk.check_gradient(wrong, np.ones(3)).ok

@@ -533,3 +533,10 @@ def test_an_error_of_derived_is_named():
         fk.sample(lambda a: -0.5 * a * a, {"a": 0.0}, derived=derived, sampler="ram", tune=200,
                   draws=3000, seed=1, progress=False)
     assert at.value.result is not None
+
+
+def test_derived_takes_no_data():
+    with pytest.raises(TypeError, match="derived: .*'data', which is no parameter.*the parameters "
+                                        "alone, so that data go in by functools.partial"):
+        fk.Problem(lambda a, data: -a * a, {"a": stats.norm()}, args=(1.0,),
+                   derived=lambda a, data: {"b": a + data})

@@ -132,7 +132,7 @@ def flat_far_away(x):
 def test_a_chain_that_has_used_its_share_of_the_evaluations_ends_the_run(options):
     """The others do not go on: their draws are of no use without this chain's."""
     stop = fk.stop.Evaluations(40_000) | fk.stop.Time("10min")
-    says = r"chain 3 has made \d+ of 60 steps of warm-up, with 1\d{4} evaluations\. Allow more"
+    says = r"chain 3 has made \d+ of 60 steps of warm-up, with 1\d{4} evaluations\. "
     with pytest.warns(fk.SamplingWarning, match=says):
         result = fk.sample(flat_far_away, [[0.1], [0.2], [0.3], [1000.0]], sampler="nuts", tune=60,
                            seed=1, stop=stop, search=False, progress=False, **options)
@@ -140,6 +140,23 @@ def test_a_chain_that_has_used_its_share_of_the_evaluations_ends_the_run(options
     assert result.stopped_by == "Evaluations(count=40000)"
     assert result.state.trace.counts.tolist() == [100, 100, 100, 0]
     assert result.evaluations < 20_000
+
+
+def test_what_is_said_without_draws():
+    """More evaluations would not help: the density has no integral, or its gradient is wrong."""
+    def ridge(x):
+        return -0.5 * (x[0] + x[1]) ** 2, -(x[0] + x[1]) * np.ones(2)
+
+    with pytest.warns(fk.SamplingWarning, match=r"times as far apart as .* no finite integral"):
+        fk.sample(ridge, np.zeros(2), sampler="nuts", budget=60_000, seed=1, progress=False)
+
+    def wrong(x):
+        return -0.5 * float(x @ x), x
+
+    with pytest.warns(fk.SamplingWarning, match="the gradient disagrees"):
+        result = fk.sample(wrong, np.ones(2), sampler="nuts", budget=3000, seed=1, progress=False,
+                           diagnose=False)
+    assert result.warnings[-1].text.endswith("A wrong gradient may be the cause: correct it first.")
 
 
 def rows_flat_far_away(X):

@@ -35,6 +35,7 @@ MOST_R_HAT = 1.01
 MOST_R_HAT_OF_LP = 1.05     # where the coordinates agree
 WRONG_R_HAT = 1.1
 LEAST_ESS = 400
+APART = 1e5             # in units of the scales
 FEW_ACCEPTED = 0.05     # with noise that is not too large, 7 % at least
 
 IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a bend?), and "
@@ -126,8 +127,8 @@ def stopped_early(state: RunState) -> list[Finding]:
     else:
         k, last = min(enumerate(state.states), key=lambda one: int(one[1]["t"]))
         text = (f"The run ended before any draw was kept: chain {k} has made {last['t']} of "
-                f"{state.tune} steps of warm-up, with {last['n_evaluations']} evaluations. Allow "
-                "more (stop=, budget=), tune for less (tune=), or continue (result.resume()).")
+                f"{state.tune} steps of warm-up, with {last['n_evaluations']} evaluations. "
+                f"{without_draws(state)}.")
     return [Finding("short", text)]
 
 
@@ -138,6 +139,19 @@ def of_search(state: RunState) -> list[Finding]:
     return [Finding("search", "The limit of the run ended the search while it looked for the modes "
                               "of the density: some may be missing. Allow more (budget=, stop=), "
                               f"or look for them (result.verdict(evaluations={LOOK})).")]
+
+
+def without_draws(state: RunState) -> str:
+    """Advise on a run that has used its evaluations in warm-up."""
+    if state.wrong_gradient:
+        return "A wrong gradient may be the cause: correct it first"
+    with np.errstate(all="ignore"):
+        apart = np.ptp([one["x"] for one in state.states], axis=0).max()
+    if apart > APART:
+        return (f"The chains are {apart:.2g} times as far apart as steps are long that change the "
+                "log density by 1 where the run began. The density may have no finite integral (a "
+                "prior is missing, or a sign is wrong)")
+    return "Allow more (stop=, budget=), tune for less (tune=), or continue (result.resume())"
 
 
 # ---- convergence and precision ----

@@ -170,7 +170,8 @@ def check_draws(draws):
     """Return `draws` as a float array (chains, draws, d); otherwise raise an error."""
     draws = real_array("draws", draws, copy=False)
     if draws.ndim != 3 or draws.shape[0] < 1:
-        raise ValueError(f"draws must have shape (chains, draws, d), not {draws.shape}")
+        mend = ": for one parameter give draws[:, :, None]" if draws.ndim == 2 else ""
+        raise ValueError(f"draws must have shape (chains, draws, d), not {draws.shape}{mend}")
     return draws
 
 

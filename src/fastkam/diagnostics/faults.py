@@ -255,8 +255,8 @@ def often_rejected(
     counts: NDArray[np.int64], total: int, kinds: Sequence[str], fate: str
 ) -> Iterator[Finding]:
     """Yield a finding for each of these `kinds` to which too many of `total` points belong."""
-    words = {"nan": "NaN", "failed": "a code of failure", "gradient": "a gradient that is not "
-             "finite", "outside": "-inf"}
+    words = {"nan": "The density was NaN", "failed": "The density returned a code of failure",
+             "gradient": "The gradient was not finite", "outside": "The log density was -inf"}
     advice = {
         "nan": "Return -inf where x is impossible; elsewhere find what makes it NaN (with "
                'on_error="reject": what makes it fail)',
@@ -269,7 +269,7 @@ def often_rejected(
         share = count / max(total, 1)
         if kind in kinds and share > MOST_REJECTED[kind]:
             yield Finding(
-                "rejected", f"The density was {words[kind]} at {count} of {total} points "
+                "rejected", f"{words[kind]} at {count} of {total} points "
                 f"({100 * share:.3g} %), {fate}. {advice[kind]}; the first such points are in "
                 "result.offending.")
 

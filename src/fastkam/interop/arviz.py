@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -59,11 +60,13 @@ def to_datatree(result):
 
 def to_netcdf(result, path):
     """Write `to_datatree` to a file, as netCDF 4; an old file stays until the new is complete."""
-    import_extra("h5netcdf", ADVICE)
+    engine = "netcdf4" if find_spec("h5netcdf") is None and find_spec("netCDF4") else "h5netcdf"
+    if engine == "h5netcdf":
+        import_extra(engine, ADVICE)
     tree = to_datatree(result)
     with TemporaryDirectory(dir=place_of(path).parent, prefix=".netcdf.") as folder:
         temporary = os.path.join(folder, "run.nc")
-        tree.to_netcdf(temporary, engine="h5netcdf")
+        tree.to_netcdf(temporary, engine=engine)
         os.replace(temporary, place_of(path))
 
 

@@ -219,7 +219,11 @@ class Problem(Described):
         if not callable(f):
             raise TypeError(f"derived must be a function, not {shown(f)}")
         if named is None:
-            named = takes_names(f, self.layout.shapes, (), {})
+            try:
+                named = takes_names(f, self.layout.shapes, (), {})
+            except TypeError as error:
+                raise TypeError(f"derived: {error}; derived takes the parameters alone, so that "
+                                "data go in by functools.partial, or lambda") from None
         return Derived(f, self.layout.shapes if named else None, self.vectorized)
 
     @property
