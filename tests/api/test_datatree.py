@@ -194,7 +194,6 @@ def test_netcdf_round_trip(result, tmp_path):
 def test_netcdf_by_netcdf4(result, tmp_path, monkeypatch):
     pytest.importorskip("netCDF4")
     monkeypatch.setattr(arviz, "find_spec", lambda name: name == "netCDF4" or None)
-    monkeypatch.setattr(arviz, "import_extra", None)
     result.to_netcdf(tmp_path / "run.nc")
     with xarray.open_datatree(tmp_path / "run.nc", engine="netcdf4") as back:
         np.testing.assert_array_equal(back["posterior"]["theta"], result["theta"])

@@ -536,7 +536,7 @@ def test_an_error_of_derived_is_named():
 
 
 def test_derived_takes_no_data():
-    with pytest.raises(TypeError, match="derived: .*'data', which is no parameter.*the parameters "
-                                        "alone, so that data go in by functools.partial"):
+    with pytest.raises(TypeError, match=r"derived: .*'data', which is no parameter.*the "
+                                        r"parameters alone, so that data go in by functools"):
         fk.Problem(lambda a, data: -a * a, {"a": stats.norm()}, args=(1.0,),
                    derived=lambda a, data: {"b": a + data})
