@@ -21,7 +21,7 @@ from fastkam.run.lazy import distance
 from fastkam.run.state import RunState
 from fastkam.run.streams import Stream, generator_of
 from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
-from fastkam.search.cut import LOOK
+from fastkam.search.cut import LOOK, WHOLE
 
 if TYPE_CHECKING:
     from fastkam.result import Result
@@ -182,6 +182,6 @@ class Diagnosed(Recorded):
                                else check_generator("seed", seed))
             kinds = {one.kind for one in found}
             found = checks.causes([one for one in more if one.kind not in kinds] + found)
-            if evaluations >= LOOK:
+            if made >= WHOLE * LOOK:
                 found = [one for one in found if one.kind != "search"]
         return checks.verdict_of(self.state, found, None, made)

@@ -1,5 +1,6 @@
 """Estimates of functions that take parameters by name, and data from args and kwargs."""
 
+import functools
 import pickle
 
 import densities
@@ -58,7 +59,7 @@ EXPECTED = fk.sample(estimator(lambda x, u: of_array(x, u, DATA), 3, 3), prior=P
     (by_name, {"kwargs": {"data": DATA}}),
     (by_name, {"args": (DATA,)}),
     (by_other_names, {"kwargs": {"data": DATA}}),
-    (noise_first, {"args": (DATA,)}),
+    (noise_first, {"kwargs": {"data": DATA}}),
     (of_array, {"args": (DATA,)}),
     (of_array, {"kwargs": {"data": DATA}}),
     (noise_last, {"args": (DATA,)}),
@@ -69,6 +70,50 @@ EXPECTED = fk.sample(estimator(lambda x, u: of_array(x, u, DATA), 3, 3), prior=P
 ])
 def test_each_form_is_the_same_estimate(f, further):
     assert_same(fk.sample(estimator(f, n_aux=3), prior=PRIOR, **further, **OPTIONS), EXPECTED)
+
+
+def noise_by_default(x, data=DATA, u=None):
+    return of_array(x, u, data)
+
+
+def noise_of_keyword(x, n=16, *, u):
+    assert n == 16
+    return of_array(x, u, DATA)
+
+
+def options_first(x, noisy=True, noise=0.0, *, u):
+    assert noisy is True
+    assert noise == 0.0
+    return of_array(x, u, DATA)
+
+
+@pytest.mark.parametrize("f", [
+    noise_by_default, noise_of_keyword, options_first,
+    functools.partial(lambda x, data, u: of_array(x, u, data), data=DATA)])
+@pytest.mark.parametrize("dim", [None, 3])
+def test_the_noise_is_not_taken_for_data(f, dim):
+    assert_same(fk.sample(estimator(f, dim, 3), prior=PRIOR, **OPTIONS), EXPECTED)
+
+
+def test_a_generator_with_a_default():
+    def f(mu, sigma, noisy=True, rng=None):
+        assert noisy is True
+        return estimate(mu, sigma, DATA, rng.standard_normal(3))
+
+    def of_x(x, n=16, rng=None):
+        assert n == 16
+        return f(x[:2], x[2], rng=rng)
+
+    assert_same(fk.sample(estimator(f), prior=PRIOR, **OPTIONS),
+                fk.sample(estimator(of_x, 3), prior=PRIOR, **OPTIONS))
+
+
+def test_extras_of_an_estimate_are_no_gradient():
+    def f(mu, sigma, u):
+        return by_name(mu, sigma, u, DATA), {"mu": mu}
+
+    with pytest.raises(ValueError, match=r"extras must not have the names \['mu'\]"):
+        fk.sample(estimator(f, n_aux=3), prior=PRIOR, **OPTIONS)
 
 
 def test_a_generator_by_name():
@@ -125,6 +170,11 @@ def test_pickle_and_processes():
     (by_name, {"n_aux": 3}, {"args": (DATA, 1)}, "args has 2 arguments, and .* has room for 1"),
     (by_name, {"n_aux": 3, "blocks": 4}, {}, "blocks must be at most n_aux = 3, not 4"),
     (lambda mu, sigma: 0.0, {"n_aux": 3}, {}, "has no argument for its noise, such as u or rng"),
+    (lambda mu, sigma, y: 0.0, {"n_aux": 3}, {"kwargs": {"y": 1}},
+     "has no argument for its noise, such as u or rng, beside the parameters and what is in"),
+    (lambda x, y: 0.0, {"n_aux": 3}, {"kwargs": {"y": 1}}, "for its noise, .* beside x and what"),
+    (lambda mu, sigma, y, key: 0.0, {"n_aux": 3}, {"args": (1,)},
+     "must show which argument takes the noise, .* it could be 'y' or 'key'"),
     (densities.python, {"n_aux": 3}, {}, r"f must be a function f\(x, u\), a point"),
     (3, {}, {}, "f must be a function or a pointer, not 3"),
 ])

@@ -1,12 +1,14 @@
 """The search's share of a run that a stop rule ends, and its progress."""
 
+import ctypes
 import io
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pytest
+from densities import DOUBLES
 from scipy import stats
 from simulators import hangs_beyond, hangs_with_gradient
 
@@ -142,12 +144,48 @@ def test_a_chain_that_has_used_its_share_of_the_evaluations_ends_the_run(options
     assert result.evaluations < 20_000
 
 
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, DOUBLES, DOUBLES, DOUBLES, ctypes.c_void_p)
+def one_flat_far_away(n, x, gradient, value, data):
+    far = x[0] > 50
+    value[0], gradient[0] = (-1250.0, 0.0) if far else (-0.5 * x[0] * x[0], -x[0])
+    return 0
+
+
+def test_chains_of_one_part_have_shares_of_their_own():
+    """Chains of a serial density are one task for the workers, which do not step together."""
+    target = fk.Target.from_c(one_flat_far_away, 1, thread_safe=False)
+    with ThreadPoolExecutor(2) as pool, pytest.warns(fk.SamplingWarning, match="chain 3 has made"):
+        result = fk.sample(target, [[0.1], [0.2], [0.3], [1000.0]], sampler="nuts", draws=400,
+                           tune=60, seed=1, stop=fk.stop.Evaluations(40_000), search=False,
+                           progress=False, executor=pool)
+    assert result.status == "stopped"
+
+
+def test_warmup_that_is_shorter_than_a_draw():
+    with pytest.warns(fk.SamplingWarning, match=r"has made 1\d of the 50 steps before its first"):
+        fk.sample(lambda x: -0.5 * x @ x, [0.1], sampler="rwm", tune=10, thin=50, draws=10, seed=1,
+                  stop=fk.stop.Evaluations(100), search=False, progress=False)
+
+
+@pytest.mark.parametrize("options", [
+    {"x0": [[4e6], [5e6], [6e6], [7e6]], "search": False, "sampler": "nuts", "tune": 1000},
+    {"prior": {"x": stats.norm(0, 100)}, "sampler": "ram", "tune": 1000}])
+def test_proper_densities_are_not_called_improper(options):
+    sd = 1e6 if "x0" in options else 1e-4
+
+    def f(x):
+        return -0.5 * float(x[0] / sd) ** 2, -x / sd**2
+
+    with pytest.warns(fk.SamplingWarning, match=r"steps of warm-up, with \d+ evaluations\. Allow"):
+        fk.sample(f, **options, seed=1, stop=fk.stop.Evaluations(700), progress=False)
+
+
 def test_what_is_said_without_draws():
     """More evaluations would not help: the density has no integral, or its gradient is wrong."""
     def ridge(x):
         return -0.5 * (x[0] + x[1]) ** 2, -(x[0] + x[1]) * np.ones(2)
 
-    with pytest.warns(fk.SamplingWarning, match=r"times as far apart as .* no finite integral"):
+    with pytest.warns(fk.SamplingWarning, match="wandered far away: .* no finite integral"):
         fk.sample(ridge, np.zeros(2), sampler="nuts", budget=60_000, seed=1, progress=False)
 
     def wrong(x):

@@ -11,7 +11,7 @@ from fastkam._core.density.target import Target
 from fastkam.arguments import check_flag, check_integer, check_number, shown
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
-from fastkam.problem.call import UserFunction
+from fastkam.problem.call import UserFunction, noise_of
 
 
 class Estimator:
@@ -102,9 +102,9 @@ class Estimator:
 
             made = NumbaEstimator(self.f, dim, self.n_aux)
         else:
-            self.check_two_arguments()
-            return PythonEstimator(self.f, dim, self.n_aux, vectorized=self.vectorized,
-                                   correlation=self.correlation, blocks=self.blocks)
+            return PythonEstimator(self.of_two_arguments(), dim, self.n_aux,
+                                   vectorized=self.vectorized, correlation=self.correlation,
+                                   blocks=self.blocks)
         self.check_blocks(made.n_aux)
         return ForeignEstimator(made, correlation=self.correlation, blocks=self.blocks)
 
@@ -119,23 +119,33 @@ class Estimator:
             raise ValueError(f"n_aux is {self.n_aux}, but {shown(self.f)} takes {made.n_aux} "
                              "numbers")
 
-    def check_two_arguments(self) -> None:
-        """Refuse a Python function whose signature shows that it takes no point and its noise."""
+    def of_two_arguments(self) -> Any:
+        """The Python function of a point and its noise, by which argument ever it takes this.
+
+        TypeError if its signature shows that it takes none.
+        """
         try:
             signature = inspect.signature(self.f, follow_wrapped=False)
         except (TypeError, ValueError):  # built-in functions may have none
-            return
+            return self.f
+        noise, _ = noise_of(self.f, None, {})
+        function = self.f
+        if noise is not None and list(signature.parameters)[1:2] != [noise]:
+            function = UserFunction(self.f, noise=noise)
+            signature = signature.replace(parameters=[
+                one for name, one in signature.parameters.items() if name != noise])
         try:
-            signature.bind(None, None)
+            signature.bind(*(None, None)[: 1 + (function is self.f)])
         except TypeError:
             takes = ("f(X, U), points (k, d) and their noise (k, n_aux)" if self.vectorized else
                      "f(x, rng), a point (d,) and a generator" if self.n_aux is None else
                      "f(x, u), a point (d,) and its noise (n_aux,)")
             name = getattr(self.f, "__name__", repr(self.f))
             raise TypeError(
-                f"f must be a function {takes}, not {name}{signature}; without dim it may take "
-                "parameters by name, where prior= is given or x0 is a dict, and data from args= "
-                "or kwargs=") from None
+                f"f must be a function {takes}, not {name}{inspect.signature(self.f)}; without dim "
+                "it may take parameters by name, where prior= is given or x0 is a dict, and data "
+                "from args= or kwargs=") from None
+        return function
 
     def __repr__(self) -> str:
         return f"<estimator {getattr(self.f, '__name__', shown(self.f))}>"

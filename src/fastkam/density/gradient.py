@@ -110,7 +110,8 @@ def derivative(target: Target, x: NDArray[np.float64], u: NDArray[np.float64]) -
     h = STEP * np.array([1.0, -1.0, 0.5, -0.5])
     f = np.array([target.logp(x + a * u) for a in h])
     wide, narrow = (f[0] - f[1]) / (2 * h[0]), (f[2] - f[3]) / (2 * h[2])
-    single = bool((f == f.astype(np.float32)).all())  # the function computes in single precision
+    with np.errstate(over="ignore"):  # whether the function computes in single precision
+        single = bool((f == f.astype(np.float32)).all())
     rounding = (1e-7 if single else 1e-15) * np.abs(f).max() / h[2]
     return np.array([narrow + (narrow - wide) / 3, np.abs(narrow - wide) + rounding])
 

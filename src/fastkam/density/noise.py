@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,6 +129,9 @@ def check_noise(
     if isinstance(given, Described):
         point = check_vector("x", given.as_array("x", x))
         given, z = given.target(), given.unconstrain(point)
+    elif isinstance(x, Mapping):
+        raise TypeError("target must be fk.Problem(estimator, prior, kwargs=...) where x is a "
+                        f"dict, not {shown(target)}")
     else:
         point = z = check_vector("x", x)
     if isinstance(given, Estimator):

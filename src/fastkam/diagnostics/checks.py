@@ -35,7 +35,7 @@ MOST_R_HAT = 1.01
 MOST_R_HAT_OF_LP = 1.05     # where the coordinates agree
 WRONG_R_HAT = 1.1
 LEAST_ESS = 400
-APART = 1e5             # in units of the scales
+APART = 1e20            # in units of the scales
 FEW_ACCEPTED = 0.05     # with noise that is not too large, 7 % at least
 
 IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a bend?), and "
@@ -60,7 +60,9 @@ def findings(state: RunState) -> list[Finding]:
     if state.trace.rows:
         with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
             found = causes(found + looked_at(Look(state)))
-    return found + stopped_early(state) + without_surrogate(state) + of_search(state)
+    if ABOUT_DENSITY.isdisjoint(one.kind for one in found):
+        found += of_search(state)
+    return found + stopped_early(state) + without_surrogate(state)
 
 
 def causes(found: list[Finding]) -> list[Finding]:
@@ -126,9 +128,10 @@ def stopped_early(state: RunState) -> list[Finding]:
                 "are right. Allow more (stop=, budget=), or continue (result.resume()).")
     else:
         k, last = min(enumerate(state.states), key=lambda one: int(one[1]["t"]))
-        text = (f"The run ended before any draw was kept: chain {k} has made {last['t']} of "
-                f"{state.tune} steps of warm-up, with {last['n_evaluations']} evaluations. "
-                f"{without_draws(state)}.")
+        made = (f"{last['t']} of {state.tune} steps of warm-up" if last["t"] < state.tune else
+                f"{last['t'] - state.tune} of the {state.thin} steps before its first draw")
+        text = (f"The run ended before any draw was kept: chain {k} has made {made}, with "
+                f"{last['n_evaluations']} evaluations. {without_draws(state)}.")
     return [Finding("short", text)]
 
 
@@ -142,16 +145,19 @@ def of_search(state: RunState) -> list[Finding]:
 
 
 def without_draws(state: RunState) -> str:
-    """Advise on a run that has used its evaluations in warm-up."""
+    """Advise on a run that has used its evaluations before its first draw."""
     if state.wrong_gradient:
         return "A wrong gradient may be the cause: correct it first"
+    mend = "Allow more (stop=, budget=), tune for less (tune=), or continue (result.resume())"
+    z = np.array([one["x"] for one in state.states])
     with np.errstate(all="ignore"):
-        apart = np.ptp([one["x"] for one in state.states], axis=0).max()
-    if apart > APART:
-        return (f"The chains are {apart:.2g} times as far apart as steps are long that change the "
-                "log density by 1 where the run began. The density may have no finite integral (a "
-                "prior is missing, or a sign is wrong)")
-    return "Allow more (stop=, budget=), tune for less (tune=), or continue (result.resume())"
+        away = (np.abs(z * state.scales - state.x0) / (1 + np.abs(state.x0))).max()
+        apart = np.ptp(z, axis=0).max()
+    if away > 100 * FAR or apart > APART:
+        return ("The chains have wandered far away: the density may have no finite integral (a "
+                "prior is missing, or a sign is wrong), or its scale is far from that of x0. "
+                f"Otherwise: {mend[0].lower()}{mend[1:]}")
+    return mend
 
 
 # ---- convergence and precision ----

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import AN_ESTIMATE, OF_NOISE, shown
 
+NOISE = ("rng", "u", "generator", "noise")  # usual names of the noise of an estimate
+
 
 class UserFunction:
     """Function of x that calls the user's function with an array or with named parameters.
@@ -63,12 +65,14 @@ class UserFunction:
 
     def __call__(self, x: NDArray[np.float64], *noise: Any) -> Any:
         """Call the function at x (n,) or (k, n); `noise` is that of an estimate."""
-        kwargs = self.kwargs
         if self.noise is not None:
-            kwargs, noise = {**kwargs, self.noise: noise[0]}, ()
+            kwargs = {**self.kwargs, self.noise: noise[0]}
+            if self.shapes is None:
+                return self.f(x, *self.args, **kwargs)
+            return self.f(**self.named(x), **kwargs)
         if self.shapes is None:
-            return self.f(x, *noise, *self.args, **kwargs)
-        answer = self.f(*noise, **self.named(x), **kwargs)
+            return self.f(x, *noise, *self.args, **self.kwargs)
+        answer = self.f(*noise, **self.named(x), **self.kwargs)
         by_name = type(answer) is tuple and len(answer) > 1 and isinstance(answer[1], dict)
         if by_name and answer[1].keys() & self.shapes.keys():
             return (answer[0], self.joined(answer[1], np.shape(x)[:-1]), *answer[2:])
@@ -114,22 +118,30 @@ def arguments_of(f: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if name in names}
 
 
-def noise_of(f: Any, shapes: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str | None:
-    """The argument of an estimator that takes its noise; None if the signature does not show it.
+def noise_of(
+    f: Any, shapes: Mapping[str, Any] | None, kwargs: Mapping[str, Any]
+) -> tuple[str | None, list[str]]:
+    """The argument of an estimator that takes its noise, and the others that it could be.
 
-    It is the argument with a usual name for noise; or the first that is neither a parameter nor in
-    kwargs, after x if the function takes the array.
+    It is one with a usual name for noise; or the first that is required, and neither a parameter
+    nor in kwargs, after x if the function takes the array (shapes is None, or not all parameters
+    are arguments). It is None if the signature does not show it.
     """
     try:
         parameters = signature_of(getattr(f, "py_func", f)).parameters
     except (TypeError, ValueError):
-        return None
+        return None, []
     usable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     free = [name for name, p in parameters.items()
-            if p.kind in usable and name not in shapes and name not in kwargs]
-    usual = [name for name in free if name in OF_NOISE]
+            if p.kind in usable and name not in (shapes or ()) and name not in kwargs]
+    any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    if shapes is None or not (any_name or set(shapes) <= parameters.keys()):
+        free = free[1:]
     required = [name for name in free if parameters[name].default is inspect.Parameter.empty]
-    return next(iter(usual or required[not set(shapes) <= parameters.keys() :]), None)
+    usual = [name for name in NOISE if name in free]
+    first = [name for name in usual if name in required]
+    rest = [] if first else required[1:]
+    return next(iter([*first, *required, *usual]), None), rest
 
 
 def others(

@@ -198,14 +198,20 @@ class Problem(Described):
         if estimator.is_foreign or is_pointer(f):
             self.refuse_arguments(f, named)
             return estimator
-        noise = noise_of(f, shapes, self.kwargs)
+        noise, others = noise_of(f, shapes, self.kwargs)
         if named is None:
-            named = takes_names(f, shapes, self.args, {**self.kwargs, str(noise): None})
-        if named and noise is None:
-            raise TypeError(f"{getattr(f, '__name__', f)!s} takes the parameters by name, and has "
-                            "no argument for its noise, such as u or rng")
+            known = self.kwargs if noise is None else {**self.kwargs, noise: None}
+            named = takes_names(f, shapes, self.args, known)
         if not (named or self.args or self.kwargs):
             return estimator
+        name = getattr(f, "__name__", f)
+        if noise is None:
+            raise TypeError(f"{name!s} has no argument for its noise, such as u or rng, beside "
+                            f"{'the parameters' if named else 'x'} and what is in kwargs")
+        if self.args and others:
+            raise TypeError(f"{name!s} must show which argument takes the noise, by calling it u "
+                            f"or rng, or by kwargs in place of args: it could be {noise!r} or "
+                            f"{others[0]!r}")
         return estimator.calling(
             UserFunction(f, self.args, self.kwargs, shapes if named else None, noise))
 

@@ -130,12 +130,19 @@ class Dispatch(Run):
         """Whether the i-th part needs no further task to reach these rows."""
         if i in self.given_up:
             return True
-        part = self.parts[i]
-        states = [self.states[k] for k in part]
-        if self.is_spent(state["n_evaluations"] for state in states):
-            return True
+        return all(self.has_ended(some, rows) for some in self.members(i))
+
+    def has_ended(self, chains, rows):
+        """Whether chains that step together have these rows, or have made their share."""
+        states = [self.states[k] for k in chains]
         tuned = all(state["t"] >= self.past.tune for state in states)
-        return tuned and all(self.trace.counts[part] >= rows)
+        return self.is_spent(state["n_evaluations"] for state in states) or (
+            tuned and all(self.trace.counts[chains] >= rows))
+
+    def members(self, i):
+        """The chains of the i-th part, in lists of those that step together."""
+        part = list(self.parts[i])
+        return [part] if self.together() else [[k] for k in part]
 
     def submit(self, i, rows):
         """Submit the chains of the i-th part."""
@@ -201,7 +208,8 @@ class Dispatch(Run):
             raise
 
     def evaluations_of_groups(self):
-        return [[self.states[k]["n_evaluations"] for k in part] for part in self.parts]
+        return [[self.states[k]["n_evaluations"] for k in some]
+                for i in range(len(self.parts)) for some in self.members(i)]
 
     def counted(self):
         t = [int(state["t"]) for state in self.states]

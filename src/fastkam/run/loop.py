@@ -149,7 +149,8 @@ class Run:
                     break
             else:
                 if stop is not None and self.share_used:
-                    status, self.stopped_by = "stopped", repr(stop.reason(self))
+                    with self.shield.opened:
+                        status, self.stopped_by = "stopped", repr(stop.reason(self))
             for group in self.groups:  # extras that another chain has found since
                 group.record()
             check_complete(self.trace)

@@ -73,8 +73,10 @@ class StopRule:
 class Evaluations(StopRule):
     """The search and all chains together have evaluated the density this many times.
 
-    The search takes at most a third of them, and the rest is divided equally among the chains.
-    Evaluations at the starting points of the chains are not counted.
+    The search takes at most a third of them, and the rest is divided equally among the chains, or
+    is common to chains that step together. A chain that has made its share before its draws, with
+    long trajectories, ends the run before the others have made theirs. Evaluations at the starting
+    points of the chains are not counted.
     """
 
     count: int

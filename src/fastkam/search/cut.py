@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 CUT = "ended early, and may have missed modes"
 LOOKED = "looked for modes that no chain has visited"
 LOOK = 10_000  # evaluations of such a look
+WHOLE = 0.9  # share of them that make it one
 
 
 def may_have_missed(state: RunState) -> bool:

@@ -45,7 +45,7 @@ def for_noise(
         for distance in DISTANCES:  # estimates that are 0 or 1 are equal but near an edge
             other = x + distance * found.scales * rng.standard_normal(len(x))
             pair, found = estimates(target, other, 2, found, rng, watch)
-            if len(pair) < 2 or np.ptp(pair) != 0:
+            if len(pair) < 2 or np.ptp(pair) != 0 or pair[0, 0] == values[0, 0]:
                 return sampler, found
         line = f"{NOISELESS}: {values.size} estimates at the start of a chain are equal"
         return sampler, replace(found, steps=[*found.steps, line])

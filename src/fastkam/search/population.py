@@ -176,10 +176,13 @@ class Population:
         self.approximation: Mixture | None = None  # the one in use
         self.mixture: Mixture | None = None
         self.independent = 0.0  # share of independent proposals
-        # the longest window on the density itself, the last if there are several
-        self.longest = Window(x[None, :][:0], logp[None, :][:0], np.nan)
+        self.forget()
         self.scouted: list[tuple[Array, Array]] = []  # points of scouts, and the log densities
         self.climbed: list[tuple[Array, Array]] = []  # the same of walkers that climb
+
+    def forget(self) -> None:
+        """Forget the longest window on the density itself, the last if there are several."""
+        self.longest = Window(self.x[None][:0], self.logp[None][:0], np.nan)
 
     # ---- the approach ----
 

@@ -106,6 +106,8 @@ class Searcher:
         self.beyond: Mixture | None = None  # fitted where walkers had been moved into other modes
         self.spent = False  # whether it has ended early
         self.looking = False  # for modes
+        self.limited = False  # by the run
+        self.cold: Mixture | None = None  # fitted to the last window
         self.alone = True  # whether a mode that is nearly normal is the only one
 
     def say(self, line: str) -> None:
@@ -214,6 +216,7 @@ class Searcher:
             window = self.agree(population, most_evaluations)
         if self.look_beyond(population, window):
             self.normal, population.approximation = False, None
+            population.forget()
             population.learn(window)
             population.learn(population.window(FIRST_WINDOW))
             self.beyond = population.mixture
@@ -365,11 +368,16 @@ class Searcher:
     def full(self, chains: int, most_evaluations: int) -> Search:
         """Find scales, let many walkers climb, and run windows until they agree."""
         most = int(min(most_evaluations, self.evaluate.watch.most_evaluations))
+        self.limited = most < most_evaluations
         try:
             with np.errstate(all="ignore"):
                 return self.full_to_its_end(chains, most)
         except Spent:
             return self.ended_early(chains)
+
+    def say_ended(self) -> None:
+        self.say(f"{CUT if self.looking else 'ended early'}, since the limit of the run leaves no "
+                 "more for it")
 
     def ended_early(self, chains: int) -> Search:
         """The outcome where the search has used up its share of the run's budget.
@@ -377,12 +385,11 @@ class Searcher:
         The mixture is fitted to the longest window that the walkers have made, if there is one.
         """
         self.spent = True
-        self.say(f"{CUT if self.looking else 'ended early'}, since the limit of the run leaves no "
-                 "more for it")
-        points, q = self.points, None
+        self.say_ended()
+        points, q = self.points, self.cold
         if self.population is not None:
             points, window = self.chosen(self.population, chains), self.population.longest
-            if len(window.x) >= FIRST_WINDOW:
+            if q is None and len(window.x) >= FIRST_WINDOW // 2:
                 self.population.approximation = None  # more evaluations would compare it
                 q = self.population.fit(window)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n, False,
@@ -424,10 +431,11 @@ class Searcher:
                           False, self.lines + self.failures(), is_constant=True)
         self.say("walkers have reached the mass")
         window = self.settle(population, most_evaluations)
-        self.looking = False
+        self.looking = self.limited and not self.settled
         if len(found := self.rising(population)):
             return self.without_end(population, found)
         points, cold = self.chosen(population, chains), self.mixture(window)
+        self.cold = cold
         self.evaluate_again(population.x, population.logp)
         n, states = 0 if cold is None else cold.n, window.states()
         tails, powers = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
@@ -444,6 +452,8 @@ class Searcher:
                 if ends:
                     self.say(f"followed to {' and '.join(ends)}")
         is_density = self.likelihood_is_density(population)
+        if self.looking:
+            self.say_ended()
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
                       is_density=is_density)
