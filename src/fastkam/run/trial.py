@@ -21,7 +21,7 @@ TICK_SECONDS = 1e-3  # interval at which another thread requests the GIL
 FREE = 0.35  # smallest share of the time with the GIL free; a Python loop leaves 1/6
 FASTER = 1.3  # factor in evaluations per second that threads must gain
 LOOKS = 6  # rounds of the chains that are measured; other programs may use the processors meanwhile
-TRIES = 2  # calls at the points of all chains at once, if these are not faster at first
+PLENTY = 10_000  # evaluations of a chain, with which threads may be tried more than once
 MOST_THREADS = 64
 CHECK_SECONDS = 1.0  # for the comparison of values at the end, after the first value
 log = logging.getLogger("fastkam")
@@ -42,7 +42,7 @@ class Trial:
     """
 
     def __init__(self) -> None:
-        self.threads, self.looks, self.rounds, self.tries = 1, LOOKS, 0, TRIES
+        self.threads, self.looks, self.rounds = 1, LOOKS, 0
         self.slow = False
 
     def measured(self, groups: list[ChainGroup]) -> Measured | None:
@@ -64,9 +64,8 @@ class Trial:
         different = len({x.tobytes() for x, _ in points}) > 1  # equal points would test nothing
         if measured.free() < FREE or threads < 2 or not different:
             return
-        self.tries -= 1
-        if not self.tries:
-            self.looks = 0
+        if groups[0].run.most_evaluations < PLENTY:
+            self.looks = 0  # a budget has room for the calls of one trial
         if self.together(groups, points, threads, each):
             self.threads, self.looks = threads, 0
             log.info("the chains run in %d threads: the density takes %.3g s, and releases the GIL "

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from fastkam._core.surrogate.learned import MOST_DIMENSIONS
 from fastkam.arguments import check_choice, check_integer, shown
 from fastkam.run.rules import Evaluations, StopRule
-from fastkam.run.trial import TRIES
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -56,11 +55,11 @@ def uncounted(chains: int, *, vectorized: bool, share: bool) -> int:
     """Return the number of calls that a run of one call per step makes beyond its `evaluations`.
 
     They are made at the starting points of the chains, to find out what the function returns, to
-    check its gradient, and for each of several chains to find out whether threads may call it at
-    once, and whether they have; and equal shares of the budget for the chains are rounded up.
+    check its gradient, and twice for each of several chains to find out whether threads may call it
+    at once; and equal shares of the budget for the chains are rounded up.
     """
     alone = chains == 1 or share or vectorized
-    tried = 0 if alone else (TRIES + 1) * chains
+    tried = 0 if alone else 2 * chains
     return chains + (chains if vectorized else 1) + CHECKED + tried + chains - 1
 
 
