@@ -11,7 +11,9 @@ import pytest
 from scipy import stats
 
 import fastkam as fk
+from fastkam.search import search
 from fastkam.search.cut import CUT, LOOK, LOOKED
+from fastkam.search.watch import Spent
 
 TIMES = np.array([0.25, 0.5, 1, 2, 3, 4, 6, 8, 12, 24])
 PRIOR = {"log_ka": stats.uniform(-3, 6), "log_ke": stats.uniform(-3, 6),
@@ -112,3 +114,46 @@ def test_a_search_that_was_not_cut_short_leaves_no_doubt():
     result = run(lambda x: -0.5 * float(x @ x), x0=np.zeros(2), seed=1, budget=60_000)
     assert not any(line.startswith("ended early") for line in result.search)
     assert not result.warnings
+
+
+def two_modes(x):
+    """N(0, I) and N(12, 0.7^2 I), of equal mass."""
+    r = (x - 12) / 0.7
+    return float(np.logaddexp(-0.5 * x @ x, -0.5 * r @ r - len(x) * np.log(0.7)))
+
+
+def test_modes_found_last_are_used_and_walkers_that_disagree_are_doubted():
+    """The search finds the second mode after some 8000 evaluations, and agrees after 12 500."""
+    kept = disagreed = 0
+    for share in range(8000, 13_300, 400):
+        result = run(two_modes, x0=np.zeros(4), seed=11, draws=100, tune=20,
+                     stop=fk.stop.Evaluations(3 * share))
+        text = "".join(result.search)
+        if "have found more" in text and isinstance(result.sampler, fk.ModeJumping):
+            means = result.sampler.means[:, 0] * result.state.scales[0]
+            assert means.min() < 6 < means.max()
+            kept += 1
+        if "do not agree" in text:
+            assert CUT in text
+            assert "search" in kinds(result)
+            disagreed += 1
+    assert kept > 5
+    assert disagreed > 1
+
+
+def test_a_mixture_that_has_been_fitted_is_kept(monkeypatch):
+    made, fitted = [], search.Searcher.mixture
+
+    def keeping(self, window):
+        made.append(fitted(self, window))
+        return made[-1]
+
+    def spent(*_):
+        raise Spent
+
+    monkeypatch.setattr(search.Searcher, "mixture", keeping)
+    monkeypatch.setattr(search, "tail_indices", spent)
+    target = fk.as_target(two_modes, 4)
+    found = search.Searcher(target, np.zeros((4, 4)), np.random.default_rng(1)).full(4, 60_000)
+    assert found.mixture is made[0] is not None
+    assert found.steps[-1].startswith("ended early, since")

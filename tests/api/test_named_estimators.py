@@ -108,6 +108,15 @@ def test_a_generator_with_a_default():
                 fk.sample(estimator(of_x, 3), prior=PRIOR, **OPTIONS))
 
 
+def test_an_argument_with_a_default_is_not_the_noise():
+    """Here `noise` is a standard deviation."""
+    def f(mu, sigma, noise=1.0, *, key):
+        assert noise == 1.0
+        return estimate(mu, sigma, DATA, key)
+
+    assert_same(fk.sample(estimator(f, n_aux=3), prior=PRIOR, **OPTIONS), EXPECTED)
+
+
 def test_extras_of_an_estimate_are_no_gradient():
     def f(mu, sigma, u):
         return by_name(mu, sigma, u, DATA), {"mu": mu}

@@ -4,6 +4,7 @@ import ctypes
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import densities
 import numpy as np
@@ -13,6 +14,7 @@ from runs import sample
 from same import assert_same
 
 import fastkam as fk
+from fastkam.run import trial
 from fastkam.samplers import SAMPLERS
 from fastkam.stop import StopRule
 
@@ -256,3 +258,20 @@ def test_ess_and_r_hat_stop_the_same_run_at_the_same_draw(library):
                     for n in (1, 2))
         assert one.status == "stopped"
         assert_same(one, two)
+
+
+@pytest.mark.parametrize(("most", "looks"), [(trial.PLENTY - 1, 0), (trial.PLENTY, 4)])
+def test_a_small_budget_has_room_for_one_trial(monkeypatch, most, looks):
+    """Its calls are reserved; a later one, since other programs were busy, would exceed it."""
+    class Measured:
+        evaluations = each = free = staticmethod(lambda: 1)
+        threads = staticmethod(lambda: 2)
+
+    groups = [SimpleNamespace(run=SimpleNamespace(most_evaluations=most),
+                              point=lambda k=k: (np.full(2, float(k)), 0.0)) for k in range(2)]
+    monkeypatch.setattr(trial.Trial, "together", lambda *_: False)
+    one = trial.Trial()
+    for _ in range(2):  # in the first round the function is found to be slow
+        one.look(groups, Measured())
+    assert one.looks == looks
+    assert one.threads == 1

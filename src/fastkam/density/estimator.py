@@ -18,7 +18,7 @@ class Estimator:
     """An estimated density; `Target.from_estimator` describes the arguments.
 
     It is accepted wherever a Python function is: by `fastkam.sample`, and as the likelihood of a
-    `fastkam.Problem`, which know the dimension of its point.
+    `fastkam.Problem`. These supply the dimension of its point.
     """
 
     def __init__(
@@ -120,9 +120,9 @@ class Estimator:
                              "numbers")
 
     def of_two_arguments(self) -> Any:
-        """The Python function of a point and its noise, by which argument ever it takes this.
+        """The Python function as one of a point and its noise, whichever argument takes the noise.
 
-        TypeError if its signature shows that it takes none.
+        TypeError if its signature shows that there is none.
         """
         try:
             signature = inspect.signature(self.f, follow_wrapped=False)
