@@ -202,6 +202,17 @@ def rows_flat_far_away(X):
     return np.array(values), np.array(gradients)
 
 
+@pytest.mark.parametrize("options", [
+    {"sampler": "autorwm"}, {"sampler": "dram"}, {"sampler": "dram", "share": True}])
+def test_steps_of_several_evaluations_are_counted(options):
+    """Chains that step together, not side by side; a step makes three evaluations or so."""
+    with pytest.warns(fk.SamplingWarning):
+        result = fk.sample(lambda X: -0.5 * (X * X).sum(axis=1), np.zeros((4, 3)), tune=10_000,
+                           vectorized=True, seed=1, stop=fk.stop.Evaluations(20_000), search=False,
+                           progress=False, **options)
+    assert 20_000 <= result.evaluations <= 20_000 + 4 * 20
+
+
 def test_chains_that_step_together_have_their_evaluations_in_common():
     """One chain's trajectories are much longer; a step of each chain is at most 1023 evaluations.
     """
