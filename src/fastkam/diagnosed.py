@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,10 +19,10 @@ from fastkam.diagnostics.verdict import Verdict
 from fastkam.diagnostics.weights import normalized, weight_findings, weighted_summary
 from fastkam.recorded import Recorded
 from fastkam.run.lazy import distance
-from fastkam.run.state import RunState
+from fastkam.run.state import NOWHERE, RunState
 from fastkam.run.streams import Stream, generator_of
 from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
-from fastkam.search.cut import LOOK, WHOLE
+from fastkam.search.cut import LOOK, WHOLE, looked, may_have_missed
 
 if TYPE_CHECKING:
     from fastkam.result import Result
@@ -40,6 +41,7 @@ class Diagnosed(Recorded):
     def __init__(self, state: RunState) -> None:
         super().__init__(state)
         self.found: list[Finding] | None = None  # cache of `warnings`
+        self.further: list[Finding] = []  # of further evaluations
 
     @property
     def log_weights(self) -> NDArray[np.float64] | None:
@@ -122,13 +124,41 @@ class Diagnosed(Recorded):
 
         Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
         concerned: see `fastkam.diagnostics.Finding`. The warning at the end of the run has the
-        same findings, except those with the status "ok".
+        same findings, except those with the status "ok". Findings of `verdict` and `log_evidence`,
+        which make further evaluations, are added.
         """
         if self.found is None:
             log_weights = self.log_weights
             self.found = (checks.findings(self.state) if log_weights is None else
                           weight_findings(self.state, log_weights))
-        return list(self.found)
+        kinds = {one.kind for one in self.found}
+        more = [one for one in self.further if one.kind not in kinds]
+        return checks.causes(more + self.found)
+
+    def remember(
+        self, found: Iterable[Finding] = (), unvisited: NDArray[np.float64] = NOWHERE,
+        made: int = 0,
+    ) -> None:
+        """Remember what further evaluations have found.
+
+        Parameters
+        ----------
+        found : iterable of Finding
+        unvisited : array
+            `RunState.unvisited`, if they have found such a place.
+        made : int
+            Number of evaluations of a look for modes; enough of them lift the doubt of a search
+            that was cut short.
+        """
+        known = {one.kind for one in self.further}
+        self.further += [one for one in found if one.kind not in known]
+        state = self.state
+        if len(unvisited):
+            state = replace(state, unvisited=unvisited)
+        if made >= WHOLE * LOOK and may_have_missed(state):
+            state = replace(state, search=[*state.search, looked(made)])
+        if state is not self.state:
+            self.state, self.found = state, None
 
     @checked_names
     def verdict(
@@ -144,7 +174,8 @@ class Diagnosed(Recorded):
             comparable density that no chain has visited: by wide jumps from the draws, searches
             uphill from the points that these reach, and, if enough are left, gradients at draws. In
             few dimensions 1000 find most modes within some 20 standard deviations. With 0 the
-            verdict uses `warnings` alone. Not counted are those that check that the density is that
+            verdict uses `warnings` alone, to which these evaluations add what they find. Not
+            counted are those that check that the density is that
             of the run: one, or some with `target`.
         target : optional
             The density, where the result comes from a file: as in `fastkam.resume`.
@@ -172,16 +203,14 @@ class Diagnosed(Recorded):
         check_flag("vectorized", vectorized)
         if seed is not None:
             check_generator("seed", seed)
-        found, made = self.warnings, 0
+        made = 0
         if evaluations and self.trace.stat_names is None:
             raise ValueError("evaluations must be 0 for a run that kept no log densities "
                              f"(keep_stats=False), not {evaluations}")
         if evaluations and self.trace.rows >= checks.LEAST_DRAWS:
-            more, made = scout(cast("Result", self), evaluations, target, vectorized,
-                               generator_of(self.state.seed, Stream.VERDICT) if seed is None
-                               else check_generator("seed", seed))
-            kinds = {one.kind for one in found}
-            found = checks.causes([one for one in more if one.kind not in kinds] + found)
-            if made >= WHOLE * LOOK:
-                found = [one for one in found if one.kind != "search"]
-        return checks.verdict_of(self.state, found, None, made)
+            found, place, made = scout(
+                cast("Result", self), evaluations, target, vectorized,
+                generator_of(self.state.seed, Stream.VERDICT) if seed is None
+                else check_generator("seed", seed))
+            self.remember(found, place, made)
+        return checks.verdict_of(self.state, self.warnings, None, made)

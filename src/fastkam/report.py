@@ -22,7 +22,8 @@ import numpy as np
 
 from fastkam import plots
 from fastkam._version import __version__
-from fastkam.diagnostics.checks import LEAST_ESS, MOST_R_HAT, rejected_points
+from fastkam.diagnostics.agreement import LEAST_ESS, MOST_R_HAT
+from fastkam.diagnostics.checks import rejected_points
 from fastkam.diagnostics.table import Summary, cell, decimals
 from fastkam.parameters import Parameters
 from fastkam.run.files import check_path, replacing

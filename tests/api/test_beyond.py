@@ -105,11 +105,12 @@ def test_a_file_with_another_place_is_refused(left_out, tmp_path, wrong):
         fk.load(path)
 
 
-def test_chains_that_go_on_may_visit_the_place(left_out):
+def test_chains_that_go_on_have_the_finding_until_they_visit_the_place(left_out):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)
         more = left_out.resume(10, progress=False)
-    assert "unvisited" not in kinds(more)
+    assert "unvisited" in kinds(more)
+    np.testing.assert_array_equal(more.state.unvisited, left_out.state.unvisited)
 
 
 def test_evaluations_are_few_and_counted():

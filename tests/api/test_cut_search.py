@@ -98,6 +98,7 @@ def test_further_evaluations_settle_the_doubt():
     assert "ended the search while it looked for the modes" in str(result.verdict())
     assert result.verdict(evaluations=1000).status == "doubtful"
     assert result.verdict(evaluations=LOOK).status == "ok"
+    assert result.warnings == []        # it is remembered
 
 
 def test_a_gradient_leads_within_the_modes():

@@ -16,7 +16,7 @@ import fastkam as fk
 from fastkam.diagnostics import Finding, Summary
 from fastkam.diagnostics.adaptation import drifts
 from fastkam.diagnostics.checks import convergence, findings
-from fastkam.diagnostics.faults import placed
+from fastkam.diagnostics.unvisited import placed
 from fastkam.errors import ConvergenceWarning
 
 SEEDS = range(4, 8)

@@ -111,3 +111,43 @@ def test_a_neck_that_becomes_higher_without_an_end_has_no_mass():
     for depth in (-12.0, -20.0):
         neck = np.r_[depth, np.zeros(D - 1)]
         assert some.has_no_mass(neck, float(log_scale(neck)))
+
+
+@pytest.mark.parametrize("away", [6.0, 30.0])
+def test_a_point_of_large_weight_in_the_tails_is_no_mass(away, monkeypatch):
+    """One point of g has all of the weight: further points around it have next to none."""
+    first = Scouting.wide
+
+    def lucky(some, n, *around):
+        x, log_g = first(some, n, *around)
+        if around:
+            return x, log_g
+        x[0] = some.center + some.L @ np.full(2, away / np.sqrt(2))
+        return x, np.where(np.arange(n) == 0, -0.5 * away**2 - 8.0, log_g)
+
+    monkeypatch.setattr(Scouting, "wide", lucky)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        z = rng.standard_normal((4, 500, 2))
+        logp = lambda x: -0.5 * (x**2).sum(axis=-1)     # noqa: E731
+        some = Scouting(z, logp(z), fit(z, rng), Budget(logp, 1000), rng)
+        with contextlib.suppress(Spent):
+            assert not len(some.place(1000))
+
+
+@pytest.mark.parametrize(("d", "width"), [(2, 5.0), (5, 20.0), (10, 20.0)])
+def test_mass_beyond_all_draws_is_estimated(d, width):
+    """Three parts in ten are a wide distribution, without a mode of its own."""
+    def logp(x):
+        squares = (x**2).sum(axis=-1)
+        return np.logaddexp(np.log(0.7) - 0.5 * squares,
+                            np.log(0.3) - 0.5 * squares / width**2 - d * np.log(width))
+
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        z = rng.standard_normal((4, 500, d))
+        some = Scouting(z, logp(z), fit(z, rng), Budget(logp, 1000), rng)
+        place = some.place(1000)
+        assert len(place) == 1
+        assert 0.05 < place[0, -1] < 4      # of the draws' mass; 3 / 7 less what is among them
+        assert (place[0, :-2] ** 2).sum() > 9

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastkam import errors
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.diagnostics.adaptation import unsettled
+from fastkam.diagnostics.agreement import IF_IT_STAYS, WRONG_R_HAT, of_columns
 from fastkam.diagnostics.doubts import (
     FEWEST_CHAINS,
     FEWEST_ROWS,
@@ -31,15 +32,10 @@ if TYPE_CHECKING:
     from fastkam.result import Result
     from fastkam.run.state import RunState
 
-MOST_R_HAT = 1.01
 MOST_R_HAT_OF_LP = 1.05     # where the coordinates agree
-WRONG_R_HAT = 1.1
-LEAST_ESS = 400
 APART = 1e20            # in units of the scales
 FEW_ACCEPTED = 0.05     # with noise that is not too large, 7 % at least
 
-IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a bend?), and "
-               "reparametrize, or try another sampler")
 NO_LOG_DENSITY = {"constant", "not_a_logarithm"}
 ABOUT_DENSITY = NO_LOG_DENSITY | {"improper"}
 MEASURES = {"r_hat", "ess"}
@@ -220,40 +216,6 @@ def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Findin
         f"{away[far].max():.2g} times (1 + |x0|), and do not agree. The density may have no finite "
         "integral there (a prior is missing, or a sign is wrong); or its scale is far from that of "
         "x0: start nearer, and tune for longer (tune=).", tuple(labels), status="wrong")]
-
-
-def r_hats(labels: list[str], r_hat: NDArray[np.float64]) -> Finding | None:
-    """Return a finding for coordinates on which the chains disagree."""
-    bad = np.flatnonzero(r_hat > MOST_R_HAT)
-    if not len(bad):
-        return None
-    bad = bad[np.argsort(-r_hat[bad])]
-    digits = 4 if r_hat[bad[:NAMED]].min() >= MOST_R_HAT + 0.0005 else 5  # not "above 1.01: 1.01"
-    values = [f"{r_hat[i]:.{digits}g} for {labels[i]}" for i in bad[:NAMED]]
-    return Finding(
-        "r_hat", f"R-hat is above {MOST_R_HAT}: {listed(values, len(bad))}. The chains do not "
-        f"agree yet: run longer (tune=, draws=); {IF_IT_STAYS}.", tuple(labels[i] for i in bad),
-        status="wrong" if r_hat[bad[0]] > WRONG_R_HAT else "doubtful")
-
-
-def sizes(labels: list[str], ess: NDArray[np.float64]) -> Finding | None:
-    """Return a finding for coordinates whose effective sample size is too small."""
-    bad = np.flatnonzero(ess < LEAST_ESS)
-    if not len(bad):
-        return None
-    bad = bad[np.argsort(ess[bad])]
-    values = [f"{ess[i]:.0f} for {labels[i]}" for i in bad[:NAMED]]
-    return Finding(
-        "ess", f"The effective sample size is below {LEAST_ESS}: {listed(values, len(bad))}. Means "
-        "and quantiles are rough: make more draws (result.resume(draws=...)).",
-        tuple(labels[i] for i in bad))
-
-
-def of_columns(labels: list[str], columns: Any) -> list[Finding]:
-    """Return findings on the agreement of chains and the number of draws, from a summary."""
-    least = np.fmin(columns["ess_bulk"], columns["ess_tail"])
-    return [one for one in (r_hats(labels, columns["r_hat"]), sizes(labels, least))
-            if one is not None]
 
 
 # ---- texts and warnings ----

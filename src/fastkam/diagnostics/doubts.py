@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.numerics.elementary import exp
 from fastkam.diagnostics import signs
+from fastkam.diagnostics.agreement import LEAST_ESS
 from fastkam.diagnostics.faults import LEAST_INDEX
 from fastkam.diagnostics.look import NAMED, Finding, Look, chain_names, listed
 from fastkam.samplers.sampler import Composite
@@ -29,7 +30,6 @@ HEAVY, SURE = 0.25, 2.5     # k-hat above which there is no fourth moment; its s
 MOST_OF_SD = 0.1            # standard error of a standard deviation, as a part of it
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
 PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
-LEAST_ESS = 400
 LEAST_STAY = 5.0            # in a group, in units of the draws per effective draw
 MOST_NESTED = 1.05
 MOST_OF_GROUPS = 1.01       # of chains long enough to be checked one by one

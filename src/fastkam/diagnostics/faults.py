@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastkam._core.engine.chain import REJECTED
 from fastkam.diagnostics.identities import disagreeing
 from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain_names, listed
+from fastkam.diagnostics.unvisited import unvisited
 from fastkam.numerics.median import median
 from fastkam.samplers.delayed import DelayedAcceptance
 from fastkam.samplers.sampler import Composite, Sampler
@@ -30,7 +31,6 @@ MOST_EXTREME = 0.001        # of the draws
 MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 WITHIN, MOST_WITHIN = 0.25, 0.12    # standard deviations of a bound; the share of draws there
 FALLING = 0.4               # of draws below a median, the share below half of it; flat: 0.5
-SHOWN = 8                   # coordinates of a point in a message
 MOST_AT_BOUNDS = 4000       # draws that are compared with bounds
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 MOST_NAN_OF_SURROGATE = 0.001  # of its values
@@ -422,42 +422,6 @@ def differing(label: str, mean: float, sd: float, implied: float, implied_sd: fl
     """Return the moments of the draws of a coordinate, and those that gradients imply."""
     return (f"{label} mean {implied:.3g} and sd {implied_sd:.3g} (the draws have {mean:.3g} and "
             f"{sd:.3g})")
-
-
-def unvisited(look: Look) -> Iterator[Finding]:
-    """Yield a finding for a place that no chain has visited."""
-    state = look.state
-    for *z, value, mass in state.unvisited:
-        place = placed(state.constrain(np.array([z]))[0], look.x)
-        if isinstance(state.sampler, DelayedAcceptance):
-            yield Finding(
-                "unvisited", f"The surrogate is far too small near {place}, where it leaves out "
-                f"mass of the density: {100 * mass:.2g} % of what the draws have, by a rough "
-                "estimate. Give one with heavier tails, or none.", status="wrong")
-            continue
-        if mass > 0:
-            text = (f"Far from all draws, near {place}, the density has mass that no chain has "
-                    f"visited: {multiple(mass)} what the draws have, by a rough estimate.")
-        else:
-            level = float(np.median(state.trace.logp[:, : state.trace.rows]))
-            text = (f"No chain has visited a mode near {place}, where the log density is "
-                    f"{value:.4g}; at the draws its median is {level:.4g}.")
-        yield Finding(
-            "unvisited", f'{text} Start chains there too (x0=), or let sampler="auto" search from '
-            "there.", status="wrong")
-
-
-def placed(x: NDArray[np.float64], draws: NDArray[np.float64]) -> str:
-    """Return a point as text, to a hundredth of the standard deviations of draws (chains, n, d)."""
-    sd = np.maximum(draws.std(axis=(0, 1)), 1e-300)
-    digits = np.clip(np.ceil(np.log10(np.abs(x) / sd + 1)) + 2, 3, 17).astype(int)
-    some = [f"{one:.{k}g}" for one, k in zip(x[:SHOWN], digits, strict=False)]
-    return f"({', '.join(some)}{', ...' if len(x) > SHOWN else ''})"
-
-
-def multiple(share: float) -> str:
-    """Return a rough share as text: in percent, or from 1 on as a number of times."""
-    return f"{100 * share:.2g} % of" if share < 0.995 else f"{share:.2g} times"
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:

@@ -6,7 +6,8 @@ Four methods share a number of evaluations:
   probability of the region beyond all draws, mean(p(y) / (g(y) Z) 1{y is beyond}). By Markov's
   inequality, it exceeds 20 times the true probability with probability 1/20 at most. Z is the
   median of p / q at the draws, with q a mixture fitted to them; "beyond" is the region where q is
-  below its smallest value at a draw.
+  below its smallest value at a draw. If the estimate is large, further points decide, half of them
+  from around the point of the largest weight: it may be one far out in the tails.
 - If a density falls off on all sides, a step towards the draws raises it. Where such a step lowers
   it, a search uphill begins; if it ends far from q, at a density comparable with that at the draws,
   there is another mode.
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam._core.numerics.elementary import exp, log
-from fastkam.diagnostics.faults import differing, tails, unvisited
+from fastkam.diagnostics.faults import differing, tails
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.signs import has_gap
@@ -40,6 +41,7 @@ from fastkam.numerics.descent import minimized
 from fastkam.numerics.median import median
 from fastkam.run.same_target import check_own_density
 from fastkam.run.state import NOWHERE
+from fastkam.run.streams import Stream, generator_of
 from fastkam.search.choice import has_gradient
 from fastkam.search.evaluator import NUMERICAL, Evaluator
 from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
@@ -99,8 +101,11 @@ class Budget:
 
 def scout(
     result: Result, evaluations: int, target: Any, vectorized: bool, rng: np.random.Generator
-) -> tuple[list[Finding], int]:
-    """Return (findings against the draws, evaluations made): see `fastkam.Result.verdict`."""
+) -> tuple[list[Finding], Array, int]:
+    """Look beyond the draws of a result: see `fastkam.Result.verdict`.
+
+    Returns findings against the draws, `RunState.unvisited`, and the number of evaluations made.
+    """
     density = target_for(result, target, vectorized)
     if density is None:
         raise ValueError("target must be given: a result from a file, or of an AskTell, does not "
@@ -109,16 +114,15 @@ def scout(
     if target is None:
         check_own_density(state, density)
     found: list[Finding] = []
-    scouting = Scouting.of(state, density, evaluations, rng)
+    place, scouting = NOWHERE, Scouting.of(state, density, evaluations, rng)
     if scouting is None:
-        return [], 0
+        return found, place, 0
     slopes = Slopes(density, scouting.gradient, scouting.budget, rng)
     with np.errstate(all="ignore"), suppress(Spent):
         found += by_tails(state, scouting.budget, evaluations)
         found += by_gradients(state, slopes, evaluations)
         place = scouting.place(scouting.budget.left)
-        found += unvisited(Look(replace(state, unvisited=place)))
-    return found, evaluations - scouting.budget.left
+    return found, place, evaluations - scouting.budget.left
 
 
 def place_beyond(
@@ -131,6 +135,16 @@ def place_beyond(
     with np.errstate(all="ignore"), suppress(Spent):
         place = scouting.place(evaluations)
     return place, evaluations - scouting.budget.left
+
+
+def without_visited(state: RunState, density: Target) -> RunState:
+    """Return the state of a run that has gone on, without a place that its draws have reached."""
+    if not len(state.unvisited):
+        return state
+    with np.errstate(all="ignore"):
+        scouting = Scouting.of(state, density, 0, generator_of(state.seed, Stream.BEYOND))
+    left_out = scouting is None or scouting.leaves_out(state.unvisited)
+    return state if left_out else replace(state, unvisited=NOWHERE)
 
 
 def gradient_of(density: Target, points: Array) -> Gradient | None:
@@ -200,20 +214,22 @@ class Scouting:
         if q is None:
             return None
         slope = None
-        if window.coordinates is None:
+        if evaluations and window.coordinates is None:
             budget.take(1)  # to see what the density returns
             slope = gradient_of(density, z[0][:1])
         return cls(z, log_p, q, budget, rng, slope, state.coordinates)
 
     def place(self, evaluations: int) -> Array:
         """Return a row (1, d + 2) of `RunState.unvisited` if there is such a place, or none."""
-        wide, log_g = self.wide(max(4, int(SHARE_WIDE * evaluations)))
+        n = max(4, int(SHARE_WIDE * evaluations))
+        wide, log_g = self.wide(n)
         values = self.budget(wide)
-        beyond = self.q.log_density(wide) < self.edge
-        weights = np.where(beyond, exp(values - log_g - self.log_z), 0.0)
+        weights = self.beyond(wide, values, log_g)
         if weights.mean() > MOST_MASS:
             best = int(weights.argmax())
-            return np.r_[wide[best], values[best], weights.mean()][None]
+            mass = self.mass_beyond(n, wide[best])
+            if mass > MOST_MASS:
+                return np.r_[wide[best], values[best], mass][None]
         for start in self.apart():
             end, value = self.uphill(start)
             if self.is_new(end, value):
@@ -228,15 +244,53 @@ class Scouting:
                 return np.r_[end, value, np.nan][None]
         return NOWHERE
 
-    def wide(self, n: int) -> tuple[Array, Array]:
-        """Return n draws of g and log g there: a Cauchy distribution with the draws' shape."""
+    def leaves_out(self, place: Array) -> bool:
+        """Return whether the draws leave out a row (1, d + 2) of `RunState.unvisited`."""
+        z, is_mode = np.ascontiguousarray(place[:, :-2]), np.isnan(place[0, -1])
+        if is_mode:
+            return bool(self.main.nearest(z)[0][0] > self.far)
+        return bool(self.q.log_density(z)[0] < self.edge)
+
+    def wide(
+        self, n: int, center: Array | None = None, scale: float = WIDE
+    ) -> tuple[Array, Array]:
+        """Return n draws of g and log g there: a Cauchy distribution with the draws' shape.
+
+        Its center is the mean of the draws by default, and its scale is in their standard
+        deviations.
+        """
+        center = self.center if center is None else center
         normals = self.rng.standard_normal((n, self.d))
         u = normals / np.abs(self.rng.standard_normal((n, 1)))
-        squares = (u * u).sum(axis=1)
+        x = center + scale * u @ self.L.T
+        return x, self.log_g(x, center, scale)
+
+    def log_g(self, x: Array, center: Array, scale: float = WIDE) -> Array:
+        """Return the log density (n,) of such a Cauchy distribution at points x (n, d)."""
+        u = self.from_(x, center) / scale
         half = 0.5 * (self.d + 1)
-        log_g = (math.lgamma(half) - math.lgamma(0.5) - 0.5 * self.d * log(np.pi)
-                 - log(np.diag(WIDE * self.L)).sum() - half * np.log1p(squares))
-        return self.center + WIDE * u @ self.L.T, log_g
+        return (math.lgamma(half) - math.lgamma(0.5) - 0.5 * self.d * log(np.pi)
+                - log(np.diag(scale * self.L)).sum() - half * np.log1p((u * u).sum(axis=1)))
+
+    def from_(self, x: Array, center: Array) -> Array:
+        """Return x (n, d) minus a center (d,), in units in which the draws' covariance is I."""
+        return np.asarray(np.linalg.solve(self.L, (x - center).T).T)
+
+    def beyond(self, x: Array, values: Array, log_g: Array) -> Array:
+        """Return weights p / (g Z) (n,) of points x (n, d) of g beyond all draws, 0 for others."""
+        return np.where(self.q.log_density(x) < self.edge,
+                        exp(values - log_g - self.log_z), 0.0)
+
+    def mass_beyond(self, n: int, place: Array) -> float:
+        """Return an estimate, from n further points, of the probability beyond all draws.
+
+        Half of the points are drawn from g, the others from around a place (d,), as far from it as
+        half of its distance from the draws.
+        """
+        away = np.sqrt((self.from_(place[None], self.center) ** 2).sum() / self.d) / 2
+        x = np.concatenate([self.wide(n // 2)[0], self.wide(n // 2, place, away)[0]])
+        log_g = np.logaddexp(self.log_g(x, self.center), self.log_g(x, place, away)) - log(2.0)
+        return float(self.beyond(x, self.budget(x), log_g).mean())
 
     def along(self, n: int) -> Array:
         """Return points (n, d) that differ from a draw in one coordinate, by a Cauchy variable."""

@@ -24,17 +24,20 @@ and Edgeworth Expansion, 2.6. Springer.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS
+from fastkam.diagnostics.agreement import LEAST_ESS, r_hats
 from fastkam.diagnostics.doubts import rough_sd
 from fastkam.diagnostics.draws import OUTER_QUANTILES, statistics, with_quantiles
 from fastkam.diagnostics.faults import of_repeated_calls, often_rejected, tails
 from fastkam.diagnostics.look import Finding, Look
 from fastkam.diagnostics.table import Summary
+from fastkam.diagnostics.unvisited import unvisited
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
 
 if TYPE_CHECKING:
@@ -45,7 +48,6 @@ Array = NDArray[np.float64]
 Z = 1.6449  # of the intervals whose probability is corrected, 90 %
 OF_SKEWNESS, OF_KURTOSIS = (Z**4 + 2 * Z**2 - 3) / 18, (3 - Z**2) / 12
 OF_ESTIMATED_VARIANCE = (Z**2 + 3) / 4
-LEAST_ESS = 400
 TOP_SHARE = 0.1  # of the sum, in the largest 1 % of the weights, above which k-hat counts
 LARGEST_SHARE = 0.05  # of the sum of the weights, above which one draw dominates
 
@@ -165,6 +167,11 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
             "where the surrogate does not. Allow more calls (budget=)."))
     table = weighted_summary(
         np.asarray(state.constrained(state.trace.draws)), log_weights, state.layout.labels)
+    apart = r_hats(table.labels, table["r_hat"], (
+        "The chains do not agree about the surrogate, whose draws these are: allow more calls "
+        "(budget=, draws=), or run without surrogate."))
+    if apart is not None and apart.status == "wrong":  # the errors count smaller differences
+        found.append(replace(apart, status="doubtful"))
     least = np.fmin(table["ess_bulk"], table["ess_tail"])
     bad = np.flatnonzero(~(least >= LEAST_ESS))
     if len(bad):
@@ -174,7 +181,9 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
             "ess", f"The effective sample size is below {LEAST_ESS}: {least[bad[0]]:.0f} for "
             f"{names[0]}. Means and quantiles are rough: allow more calls (budget=, draws=).",
             names))
-    heavy = list(tails(Look(state)))
+    look = Look(state)
+    found += unvisited(look)
+    heavy = list(tails(look))
     found += heavy
     if not (len(bad) or heavy):
         found += rough_sd(table.labels, table.columns)

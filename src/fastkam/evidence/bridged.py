@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.diagnostics.faults import unvisited
-from fastkam.diagnostics.look import Look
 from fastkam.diagnostics.scouting import MOST_FITTED, Budget, Scouting, Spent
 from fastkam.evidence.bridge import (
     Bridge,
@@ -35,6 +33,7 @@ from fastkam.evidence.proposals import (
     has_frozen,
     stored,
 )
+from fastkam.run.state import NOWHERE
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -75,8 +74,8 @@ class Bridged:
         Number of further evaluations, and of draws of q among them that raised an error.
     q : Mixture or None
         The mean of all q, where they were fitted.
-    unvisited : str
-        Where the density has mass that no chain has visited; "" if nothing was found.
+    unvisited : array
+        `RunState.unvisited`, if a look for modes has found such a place.
     apart : float
         The part of the error because some chains are where the q of others have no mass.
     """
@@ -87,7 +86,7 @@ class Bridged:
     evaluations: int = 0
     failed: int = 0
     q: Mixture | None = None
-    unvisited: str = ""
+    unvisited: Array = field(default_factory=lambda: NOWHERE)
     apart: float = 0.0
 
     @cached_property
@@ -156,8 +155,7 @@ def by_fitted(
             scouting = Scouting(z[:, ::step], log_p[:, ::step], made.q, Budget(at, scouted), rng,
                                 coordinates=state.coordinates)
             with suppress(Spent):
-                look = Look(replace(state, unvisited=scouting.place(scouted)))
-                made = replace(made, unvisited=" ".join(one.text for one in unvisited(look)))
+                made = replace(made, unvisited=scouting.place(scouted))
     return replace(made, evaluations=at.n, failed=failed)
 
 

@@ -38,7 +38,7 @@ MOST_ASKED = 100_000_000    # evaluations that may be asked for
 MOST_DIFFERENCE = 3.5       # standard errors between two estimates
 MOST_ERROR = 1.0            # above which an estimate says little
 GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tails", "moments",
-         "divergences", "log_density", "unvisited", "weights")  # findings that concern the evidence
+         "divergences", "log_density", "weights")  # findings that concern the evidence
 WIDTH = 88
 LIKELIHOOD, INTEGRAL = "marginal likelihood", "integral of the density"
 EITHER = "marginal likelihood, if the run had a prior"
@@ -150,6 +150,8 @@ def log_evidence(
         if made is not None and frozen is not None:     # what the chains lack, every q lacks
             made = replace(made, apart=frozen.apart)
         bridges[BRIDGE] = made
+        if made is not None:
+            result.remember(unvisited=made.unvisited)
     estimates |= {name: made.estimate for name, made in bridges.items() if made is not None}
     chosen = best(estimates, bridges) if wanted is None else wanted
     if chosen not in estimates:
@@ -247,8 +249,8 @@ def judged(
         notes.append("The chains are in different parts of the density, without moves between "
                      "them: how much of it is in each part is not known, and the error counts "
                      "this. Run longer, or with another sampler (\"pt\").")
-    if used is not None and used.unvisited:
-        notes.append(f"{used.unvisited} The evidence lacks what is there.")
+    notes += [f"{one.text} The evidence lacks what is there."
+              for one in result.warnings if one.kind == "unvisited"]
     grave = [one.text for one in result.warnings
              if one.kind in GRAVE or (one.kind == "r_hat" and one.status == "wrong")]
     if grave:

@@ -9,11 +9,11 @@ import numpy as np
 
 from fastkam.diagnostics import checks, ess_bulk
 from fastkam.diagnostics.look import Finding
+from fastkam.diagnostics.scouting import without_visited
 from fastkam.run.longer_warmup import with_longer_warmup
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
 from fastkam.run.rules import CURABLE, Evaluations, Limits
-from fastkam.run.state import NOWHERE
 from fastkam.run.stored import StoredTrace
 from fastkam.run.trace import COLUMNS, AnyTrace, Trace
 from fastkam.search.beyond import with_unvisited
@@ -53,7 +53,6 @@ def carry_out_to_its_end(
     """
     if state.budget and options.stop is None:
         options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
-    state = replace(state, unvisited=NOWHERE)
     going = carry_out_thinned if state.undecided else carry_out
     outcome = going(state, target, rows, options)
     while True:
@@ -73,7 +72,9 @@ def carry_out_to_its_end(
             outcome = carry_out_thinned(replace(longer, requested=rows), target, rows, options)
             continue
         if suffice or not may_go_on(outcome.state, options):
-            if outcome.state.by_gradients and outcome.state.budget:
+            outcome = since_visited(outcome, target)
+            if (outcome.state.by_gradients and outcome.state.budget
+                    and not len(outcome.state.unvisited)):
                 outcome = with_unvisited(outcome, target, options)
             if target.surrogate is not None:
                 from fastkam.surrogate.left_out import with_left_out
@@ -117,12 +118,18 @@ def go_on(
     """
     if more is not None:
         rows = int(state.trace.counts.max()) + more
-        state = replace(state, undecided=0, budget=0, unvisited=NOWHERE)
-        return carry_out(state, target, rows, options)
+        return since_visited(
+            carry_out(replace(state, undecided=0, budget=0), target, rows, options), target)
     budget = state.budget or (BUDGET if options.until_stop else 0)
     if budget and state.status in ("complete", "stopped"):
         state = replace(state, budget=state.evaluations + budget)
     return carry_out_to_its_end(state, target, state.requested, options)
+
+
+def since_visited(outcome: Outcome, target: Target) -> Outcome:
+    """Return the outcome of a run without a place that no chain had visited, if one has by now."""
+    state = without_visited(outcome.state, target)
+    return outcome if state is outcome.state else replace(outcome, state=state, found=None)
 
 
 def draws_suffice(found: list[Finding]) -> bool:

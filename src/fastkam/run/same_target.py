@@ -16,6 +16,7 @@ from fastkam.arguments import shown, told
 from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
 from fastkam.problem.given import problem_like
+from fastkam.run.state import NOWHERE
 from fastkam.samplers.importance import ImportanceWeighted
 
 if TYPE_CHECKING:
@@ -216,8 +217,9 @@ def with_values_of(state: RunState, target: Target) -> tuple[RunState, NDArray[n
     if not any(differs(*pair) for pair in pairs):
         return state, np.zeros(len(pairs))
     states = iter(moved)
-    return (replace(state, states=[next(states) if np.isfinite(chain["logp_x"]) else chain
-                                   for chain in state.states]),
+    return (replace(state, unvisited=NOWHERE,
+                    states=[next(states) if np.isfinite(chain["logp_x"]) else chain
+                            for chain in state.states]),
             np.array([found - kept for found, kept in pairs]))
 
 

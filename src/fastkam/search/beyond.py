@@ -10,7 +10,7 @@ from fastkam.diagnostics.scouting import place_beyond
 from fastkam.run.faults import after_run
 from fastkam.run.rules import Limits
 from fastkam.run.streams import Stream, generator_of
-from fastkam.search.cut import LOOK, LOOKED, WHOLE, may_have_missed
+from fastkam.search.cut import LOOK, WHOLE, looked, may_have_missed
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -46,6 +46,6 @@ def with_unvisited(outcome: Outcome, target: Target, options: RunOptions) -> Out
     place, made = found
     state = replace(state, unvisited=place, searched=state.searched + made)
     if cut and (len(place) or made >= WHOLE * LOOK):
-        state = replace(state, search=[*state.search, f"{LOOKED}, with {made} evaluations"])
+        state = replace(state, search=[*state.search, looked(made)])
         outcome = replace(outcome, found=None)  # it says that some may be missing
     return replace(outcome, state=state)

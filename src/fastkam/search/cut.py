@@ -14,6 +14,11 @@ LOOK = 10_000  # evaluations of such a look
 WHOLE = 0.9  # share of them that make it one
 
 
+def looked(made: int) -> str:
+    """Return the line of such a look, after this number of evaluations."""
+    return f"{LOOKED}, with {made} evaluations"
+
+
 def may_have_missed(state: RunState) -> bool:
     """Whether the search was cut short while it looked for modes, and nothing has looked since."""
     return (state.by_gradients and any(line.startswith(CUT) for line in state.search)

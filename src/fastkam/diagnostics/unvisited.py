@@ -1,0 +1,49 @@
+"""Findings on places that no chain has visited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.diagnostics.look import Finding, Look
+from fastkam.samplers.delayed import DelayedAcceptance
+
+SHOWN = 8  # coordinates of a point in a message
+
+
+def unvisited(look: Look) -> Iterator[Finding]:
+    """Yield a finding for a place that no chain has visited."""
+    state = look.state
+    for *z, value, mass in state.unvisited:
+        place = placed(state.constrain(np.array([z]))[0], look.x)
+        if isinstance(state.sampler, DelayedAcceptance):
+            yield Finding(
+                "unvisited", f"The surrogate is far too small near {place}, where it leaves out "
+                f"mass of the density: {100 * mass:.2g} % of what the draws have, by a rough "
+                "estimate. Give one with heavier tails, or none.", status="wrong")
+            continue
+        if mass > 0:
+            text = (f"Far from all draws, near {place}, the density has mass that no chain has "
+                    f"visited: {multiple(mass)} what the draws have, by a rough estimate.")
+        else:
+            level = float(np.median(state.trace.logp[:, : state.trace.rows]))
+            text = (f"No chain has visited a mode near {place}, where the log density is "
+                    f"{value:.4g}; at the draws its median is {level:.4g}.")
+        yield Finding(
+            "unvisited", f'{text} Start chains there too (x0=), or let sampler="auto" search from '
+            "there.", status="wrong")
+
+
+def placed(x: NDArray[np.float64], draws: NDArray[np.float64]) -> str:
+    """Return a point as text, to a hundredth of the standard deviations of draws (chains, n, d)."""
+    sd = np.maximum(draws.std(axis=(0, 1)), 1e-300)
+    digits = np.clip(np.ceil(np.log10(np.abs(x) / sd + 1)) + 2, 3, 17).astype(int)
+    some = [f"{one:.{k}g}" for one, k in zip(x[:SHOWN], digits, strict=False)]
+    return f"({', '.join(some)}{', ...' if len(x) > SHOWN else ''})"
+
+
+def multiple(share: float) -> str:
+    """Return a rough share as text: in percent, or from 1 on as a number of times."""
+    return f"{100 * share:.2g} % of" if share < 0.995 else f"{share:.2g} times"
