@@ -129,6 +129,26 @@ def test_an_executor_that_is_shut_down_in_a_run_is_named(spread):
         sample(quick, executor=Ending(2), spread=spread, **OPTIONS)
 
 
+def test_tasks_that_the_executor_has_cancelled_are_not_waited_for():
+    """As those of a pool that another thread shuts down with cancel_futures=True."""
+    class Cancelling(ThreadPoolExecutor):
+        n = 0
+
+        def submit(self, *task):
+            self.n += 1
+            if self.n < 4:
+                return super().submit(*task)
+            future = Future()
+            assert future.cancel()
+            return future
+
+    def no_longer(progress):
+        assert progress.seconds < 20
+
+    with pytest.raises(fk.SamplingError, match="CancelledError"):
+        sample(quick, executor=Cancelling(2), progress=no_longer, **OPTIONS)
+
+
 @pytest.mark.parametrize("error", [SystemExit(2), KeyboardInterrupt(), OSError("no worker")])
 def test_a_worker_that_exits_loses_no_draw(error):
     with pytest.raises(fk.SamplingError, match=f"PointLost: {type(error).__name__}") as info:

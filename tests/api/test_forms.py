@@ -29,6 +29,12 @@ def low_level_with_data(library):
     return LowLevelCallable(ctypes_function(library, "scipy_form"), pointer)
 
 
+def with_pointer_to(library, make):
+    """user_data as `make` returns it, of a number that nothing else keeps."""
+    f = ctypes_function(library, "scipy_form")
+    return fk.Target.from_c(f, D, user_data=make(ctypes.c_double(1.0)))
+
+
 def cffi_with_data(library):
     ffi, f = cffi_pointer(library, "double scipy_form(int, double *, void *);", "scipy_form")
     one = ffi.new("double *", 1.0)
@@ -79,6 +85,8 @@ C_FORMS = {
         ctypes.c_double, ctypes.c_int, densities.DOUBLES)(lambda n, x: python(x[:n])),
     "LowLevelCallable": lambda so: LowLevelCallable(ctypes_function(so, "scipy_form")),
     "LowLevelCallable with user_data": low_level_with_data,
+    "ctypes.pointer": lambda so: with_pointer_to(so, ctypes.pointer),
+    "ctypes.byref": lambda so: with_pointer_to(so, ctypes.byref),
     "cffi": lambda so: cffi_pointer(
         so, "double scipy_form(int, double *, void *);", "scipy_form")[1],
     "cffi, const": lambda so: cffi_pointer(

@@ -80,6 +80,43 @@ def test_a_serial_target_is_never_in_two_threads():
     assert most == [1]
 
 
+def other_in_threads(share):
+    """A pointer whose values are too high, in this share of the calls from worker threads."""
+    calls = [0]
+
+    @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, densities.DOUBLES)
+    def density(n, x):
+        value = densities.python(x[:n])
+        if threading.current_thread() is threading.main_thread():
+            return value
+        calls[0] += 1
+        return value + 3.0 * (calls[0] % round(1 / share) == 0)
+
+    return density
+
+
+@pytest.mark.parametrize("share", [1.0, 0.02])
+def test_a_pointer_that_several_threads_must_not_call_ends_the_run(share):
+    density = other_in_threads(share)
+    with pytest.raises(fk.SamplingError, match=r"not the same when several threads.*thread_safe="
+                                               ) as caught:
+        sample(density, np.ones(D), draws=500, threads=2, **OPTIONS)
+    assert caught.value.result.draws.shape[:2] == (3, 500)
+    one = sample(density, np.ones(D), draws=500, threads=1, **OPTIONS)
+    serial = fk.Target.from_c(density, D, thread_safe=False)
+    assert_same(sample(serial, np.ones(D), draws=500, **OPTIONS), one)
+
+
+def test_a_random_pointer_says_nothing_of_threads():
+    rng = np.random.default_rng(1)
+
+    @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, densities.DOUBLES)
+    def density(n, x):
+        return densities.python(x[:n]) + 0.1 * rng.standard_normal()
+
+    sample(density, np.ones(D), draws=50, threads=2, **OPTIONS)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_failure_in_one_chain_keeps_the_others(threads):
     """The chain that fails starts at 50; the others keep the draws that they have made."""

@@ -98,10 +98,13 @@ class Target(Base):
         dim : int
             The dimension of the point.
         user_data : object, optional
-            Last argument of the function, in a form that SciPy's LowLevelCallable takes (a ctypes
-            or cffi pointer, or a capsule).
+            Last argument of the function: a ctypes or cffi pointer, or a capsule. What it points to
+            is kept, but not what is behind addresses that are stored in there as numbers, such as
+            ``array.ctypes.data`` in a structure: keep that array for as long as the target.
         thread_safe : bool
-            Whether several threads may call it at once.
+            Whether several threads may call it at once. With False a run and its search call it
+            from one thread; two runs at once must not share it. With True draws of several threads
+            are compared, at the end of a run, with values of calls from one thread.
 
         Raises
         ------

@@ -21,6 +21,12 @@ MOST_LOSSES = 3  # a task lost more often at the same state is given up
 log = logging.getLogger("fastkam")
 
 
+def ended(pending):
+    """The tasks that have ended after a moment; those cancelled by others are never waited for."""
+    done, going = wait(pending, timeout=WATCH_SECONDS, return_when=FIRST_COMPLETED)
+    return [*done, *(future for future in going if future.cancelled())]
+
+
 def run_through(options, past, target, rows):
     """Continue a run to `rows` draws: each chain, or each group, is a task of ``options.executor``.
 
@@ -84,8 +90,7 @@ class Dispatch(Run):
                 while todo:
                     i = todo.pop(0)
                     pending[self.submit(i, rows)] = i
-                done, _ = wait(pending, timeout=WATCH_SECONDS, return_when=FIRST_COMPLETED)
-                for future in done:
+                for future in ended(pending):
                     i = pending.pop(future)
                     problem = self.take(future, i)
                     failure = failure or problem

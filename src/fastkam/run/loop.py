@@ -20,6 +20,7 @@ from fastkam.run.groups import ChainGroup
 from fastkam.run.interrupts import Shield
 from fastkam.run.records import check_complete
 from fastkam.run.state import RunState
+from fastkam.run.trial import check_alone, some_draws
 from fastkam.run.writer import CheckpointWriter
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ class Run:
                         status, self.stopped_by = "stopped", repr(stop.reason(self))
             for group in self.groups:  # extras that another chain has found since
                 group.record()
+            self.check_compiled(threads)
             check_complete(self.trace)
             with self.shield.opened:
                 if report.at_end:
@@ -170,6 +172,14 @@ class Run:
         except BaseException as error:  # from the progress function, a stop rule or the sampler
             status, failure = "failed", error
         return status, failure
+
+    def check_compiled(self, threads):
+        """Compare log densities of a compiled function, if several threads may have called it."""
+        target = self.target
+        if threads > 1 and not (target.needs_gil or target.is_estimate or target.surrogate):
+            with self.shield.opened:
+                check_alone(target, [group.point() for group in self.groups])
+                check_alone(target, some_draws(self.trace))
 
     def may_end(self, stop):
         """Whether `stop` ends the run before all its draws are made."""

@@ -7,14 +7,19 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam.run.same_target import density_at, differs
 
 if TYPE_CHECKING:
+    from fastkam.density.target import Target
     from fastkam.run.groups import ChainGroup
+    from fastkam.run.stored import StoredTrace
+    from fastkam.run.trace import Trace
 
 SLOW_SECONDS = 2e-3  # seconds per evaluation above which threads are considered
 TICK_SECONDS = 1e-3  # interval at which another thread requests the GIL
@@ -24,6 +29,7 @@ LOOKS = 6  # rounds of the chains that are measured; other programs may use the 
 PLENTY = 10_000  # evaluations of a chain, with which threads may be tried more than once
 MOST_THREADS = 64
 CHECK_SECONDS = 1.0  # for the comparison of values at the end, after the first value
+MOST_LOOKED_AT, COMPARED = 100_000, 12  # draws; the number compared, of the highest and of others
 log = logging.getLogger("fastkam")
 
 
@@ -92,17 +98,40 @@ class Trial:
 
     def check(self, groups: list[ChainGroup]) -> None:
         """Compare the density's values in one thread with those that it returned in several."""
-        begun = time.perf_counter()
-        for group in groups:
-            x, kept = group.point()
-            found = density_at(group.target, x, None)
-            if differs(found, kept):
-                raise RuntimeError(
-                    "the log density is not the same when several threads call the function: "
-                    f"{kept!r} among others, {found!r} alone, at x = "
-                    f"{np.array2string(x, threshold=8)}; sample again with threads=1")
-            if time.perf_counter() - begun > CHECK_SECONDS:
+        check_alone(groups[0].target, [group.point() for group in groups])
+
+
+def check_alone(target: Target, points: Iterable[tuple[NDArray[np.float64], float]]) -> None:
+    """Refuse the log densities of points that several threads have evaluated, if they are wrong.
+
+    Each is compared with that of a call while no other thread calls the function. A function that
+    returns another value each time says nothing about threads, and passes.
+    """
+    begun = time.perf_counter()
+    for x, kept in points:
+        found = density_at(target, x, None)
+        if differs(found, kept):
+            if differs(density_at(target, x, None), found):
                 return
+            raise RuntimeError(
+                "the log density is not the same when several threads call the function: "
+                f"{kept!r} among others, {found!r} alone, at x = "
+                f"{np.array2string(x, threshold=8)}; sample again with threads=1, or for a pointer "
+                "give Target.from_c(..., thread_safe=False)")
+        if time.perf_counter() - begun > CHECK_SECONDS:
+            return
+
+
+def some_draws(trace: Trace | StoredTrace) -> Iterator[tuple[NDArray[np.float64], float]]:
+    """Draws, and their log densities: the highest, where chains stay, and equally spaced ones."""
+    if trace.stat_names is None or not trace.rows:
+        return
+    step = max(1, len(trace.counts) * trace.rows // MOST_LOOKED_AT)
+    logp = np.asarray(trace.logp[:, : trace.rows : step])
+    highest = np.unique(logp, return_index=True)[1][-COMPARED:]
+    spaced = np.linspace(0, logp.size - 1, COMPARED).astype(int)
+    for k, row in zip(*np.unravel_index(np.r_[highest, spaced], logp.shape), strict=True):
+        yield np.array(trace.x[k, row * step]), float(logp[k, row])
 
 
 class Measured:

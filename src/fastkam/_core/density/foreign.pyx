@@ -131,7 +131,7 @@ cdef class CFunctionTarget(Target):
         cdef const char *name = PyCapsule_GetName(capsule)
         self.foreign.function = PyCapsule_GetPointer(capsule, name)
         self.foreign.user_data = PyCapsule_GetContext(capsule)
-        self.owner = (function, callback)
+        self.owner = (function, callback, user_data)
         self.kind = "C function"
         self.c.dim = dim
         self.c.flags = 0 if thread_safe else FK_SERIAL
@@ -170,6 +170,8 @@ def low_level(function, user_data):
         if user_data is not None:
             raise TypeError("user_data must be given to the LowLevelCallable, not beside it")
         return function
+    if isinstance(user_data, (ctypes._Pointer, type(ctypes.byref(ctypes.c_int())))):
+        user_data = ctypes.cast(user_data, ctypes.c_void_p)
     if hasattr(function, "native_name") and hasattr(function, "ctypes"):    # a numba cfunc
         function = function.ctypes
     if isinstance(function, ctypes._CFuncPtr) and (
