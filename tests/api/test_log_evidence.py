@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 import fastkam as fk
+from fastkam.diagnostics import Finding
 from fastkam.evidence.bridged import default_bounds
 from fastkam.evidence.pareto import k_hat
 
@@ -400,11 +401,29 @@ def test_comparison_of_results():
     assert np.abs(table.log_evidence - truth).max() < MOST * table.error.max() < 0.2
 
 
+def test_a_model_whose_evidence_is_known_otherwise():
+    table = fk.compare_evidence({"null": (-1.0, 0.0), "other": known(0.0), "rough": (-3.0, 0.5)})
+    assert table.names == ("other", "null", "rough")
+    np.testing.assert_array_equal(table.log_evidence, [0.0, -1.0, -3.0])
+    assert table.error[1:].tolist() == [0.0, 0.5]
+    assert not any("null" in note for note in table.notes)
+
+
+def test_a_run_whose_shares_of_modes_are_hardly_known_says_so():
+    result = run()
+    result.found = [Finding("modes", "The shares are hardly known. Run longer.")]
+    assert any("in doubt" in note and "hardly known" in note
+               for note in result.log_evidence().notes)
+
+
 @pytest.mark.parametrize(("models", "odds", "message"), [
     ([], None, r"^models must be a dict"),
     ({}, None, r"^models must be a dict"),
     ({1: known(0.0)}, None, r"^models must have names that are str, not 1"),
-    ({"a": 3.0}, None, r"^models\['a'\] must be a Result or an Evidence, not 3.0"),
+    ({"a": 3.0}, None, r"^models\['a'\] must be a Result, an Evidence or a pair .*, not 3.0"),
+    ({"a": (3.0,)}, None, r"^models\['a'\] must be a pair \(log evidence, standard error\), not"),
+    ({"a": (np.nan, 0.0)}, None, r"^the log evidence of models\['a'\] must be finite"),
+    ({"a": (0.0, -1.0)}, None, r"^the standard error of models\['a'\] must be"),
     ({"a": known(np.nan)}, None, r"^models\['a'\] has no evidence"),
     ({"a": known(0.0)}, {"b": 1}, r"^prior_odds has 'b'"),
     ({"a": known(0.0), "b": known(0.0)}, {"b": 1}, r"^prior_odds must have a weight .*\['a'\]"),

@@ -255,30 +255,6 @@ def test_starts():
     np.testing.assert_allclose(whole.state.constrain(whole.state.x0)[0], X, rtol=1e-14)
 
 
-def test_starts_from_the_prior():
-    """Each chain has its own start, whatever the number of chains; none has the density 0."""
-    two, four = (run(value, prior=PRIOR, chains=n, tune=0, draws=1) for n in (2, 4))
-    np.testing.assert_array_equal(two.state.x0, four.state.x0[:2])
-    assert len(np.unique(four.state.x0[:, 0])) == 4
-
-    def half(x):
-        return value(x) if x[2] > 0 else -np.inf
-
-    assert (run(half, prior=PRIOR, chains=6, tune=0, draws=1).state.x0[:, 2] > 0).all()
-    with pytest.raises(ValueError, match="not finite at any of 100 draws from the prior: give x0"):
-        run(lambda x: -np.inf, prior=PRIOR)
-    with pytest.raises(ValueError, match="is NaN at all of 100 draws from the prior: find what"):
-        run(lambda x: np.nan, prior=PRIOR)
-    with pytest.raises(fk.SamplingError, match="the target raised ZeroDivisionError"):
-        run(lambda x: 1 / 0, prior=PRIOR)
-
-
-@pytest.mark.parametrize("options", [{}, {"sampler": "am", "search": False}])
-def test_a_log_density_of_infinity_at_a_start_from_the_prior(options):
-    with pytest.raises(fk.SamplingError, match=r"is \+inf, .*is its sign wrong"):
-        fk.sample(lambda x: np.inf, prior=PRIOR, seed=1, progress=False, **options)
-
-
 def test_ordered_elements_of_a_prior_whose_parameters_are_equal_arrays():
     """The prior is that of one distribution and a shape."""
     arrays, shape = (fk.Problem(lambda c: -(c @ c), {"c": prior}, transforms={"c": "ordered"})

@@ -31,9 +31,8 @@ def unvisited(look: Look) -> Iterator[Finding]:
             level = float(np.median(state.trace.logp[:, : state.trace.rows]))
             text = (f"No chain has visited a mode near {place}, where the log density is "
                     f"{value:.4g}; at the draws its median is {level:.4g}.")
-        yield Finding(
-            "unvisited", f'{text} Start chains there too (x0=), or let sampler="auto" search from '
-            "there.", status="wrong")
+        search = "" if state.by_gradients else ', or let sampler="auto" search from there'
+        yield Finding("unvisited", f"{text} Start chains there too (x0=){search}.", status="wrong")
 
 
 def placed(x: NDArray[np.float64], draws: NDArray[np.float64]) -> str:

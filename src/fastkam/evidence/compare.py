@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import check_number, checked_names, near, shown
-from fastkam.evidence.estimate import INTEGRAL, WIDTH, Evidence
+from fastkam.evidence.estimate import INTEGRAL, LIKELIHOOD, WIDTH, Evidence
 
 Array = NDArray[np.float64]
 
@@ -79,9 +79,11 @@ def compare_evidence(
 
     Parameters
     ----------
-    models : dict of str to Result or Evidence
+    models : dict of str to Result, Evidence or pair (float, float)
         `Result.log_evidence` is called for each Result, without arguments. Each density must be a
-        likelihood of the same data times a normalized prior.
+        likelihood of the same data times a normalized prior. A pair is a log evidence that is known
+        otherwise and its standard error: (-12.3, 0.0) for a model without parameters whose log
+        likelihood is -12.3.
     prior_odds : dict of str to float, optional
         Prior weights of the models, by the same names, which need not sum to 1: with
         {"a": 2, "b": 1}, "a" is twice as probable. Equal by default.
@@ -107,15 +109,28 @@ def compare_evidence(
     for name, model in models.items():
         if not isinstance(name, str):
             raise TypeError(f"models must have names that are str, not {shown(name)}")
-        if not isinstance(model, Evidence) and not hasattr(model, "log_evidence"):
-            raise TypeError(f"models[{name!r}] must be a Result or an Evidence, not {shown(model)}")
+        if not isinstance(model, (Evidence, tuple)) and not hasattr(model, "log_evidence"):
+            raise TypeError(f"models[{name!r}] must be a Result, an Evidence or a pair (log "
+                            f"evidence, standard error), not {shown(model)}")
     weights = check_odds(prior_odds, list(models))
-    found = {name: model if isinstance(model, Evidence) else model.log_evidence()
-             for name, model in models.items()}
+    given = {name: known(f"models[{name!r}]", model) for name, model in models.items()
+             if isinstance(model, tuple)}
+    found = {name: given[name] if name in given else model if isinstance(model, Evidence)
+             else model.log_evidence() for name, model in models.items()}
     for name, one in found.items():
         if not np.isfinite([one.value, one.error]).all():
             raise ValueError(f"models[{name!r}] has no evidence: {' '.join(one.notes)}")
     return compared(found, weights / weights.sum())
+
+
+def known(name: str, pair: tuple[Any, ...]) -> Evidence:
+    """Return the evidence of a pair (value, standard error)."""
+    if len(pair) != 2:
+        raise ValueError(f"{name} must be a pair (log evidence, standard error), not {shown(pair)}")
+    value, error = pair
+    return Evidence(check_number(f"the log evidence of {name}", value),
+                    check_number(f"the standard error of {name}", error, least=0.0),
+                    "given", kind=LIKELIHOOD)
 
 
 def check_odds(odds: Any, names: list[str]) -> Array:

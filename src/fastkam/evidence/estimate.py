@@ -37,8 +37,9 @@ NEEDS[WEIGHTS] = 'weighted draws, of a run with surrogate="learn"'
 MOST_ASKED = 100_000_000    # evaluations that may be asked for
 MOST_DIFFERENCE = 3.5       # standard errors between two estimates
 MOST_ERROR = 1.0            # above which an estimate says little
+# findings that concern the evidence
 GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tails", "moments",
-         "divergences", "log_density", "weights")  # findings that concern the evidence
+         "divergences", "log_density", "weights", "modes", "excursion", "stay", "search")
 WIDTH = 88
 LIKELIHOOD, INTEGRAL = "marginal likelihood", "integral of the density"
 EITHER = "marginal likelihood, if the run had a prior"

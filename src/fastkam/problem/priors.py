@@ -111,6 +111,8 @@ def parameter_prior(name: str, value: Any) -> ParameterPrior:
         shape = tuple(check_integer(f"the shape of prior[{name!r}]", n, least=1) for n in sizes)
     if value is None:
         return flat_prior(shape or ())
+    if isinstance(value, stats.rv_histogram):
+        value = value()
     check_distribution(name, value)
     if isinstance(value, LKJ):
         return lkj_prior(value, shape or ())
@@ -123,10 +125,8 @@ def check_distribution(name: str, value: Any) -> None:
     """Refuse an object that is not a frozen continuous distribution."""
     if isinstance(value, (type, stats.rv_continuous, stats.rv_discrete)) or (
             hasattr(value, "rvs") and not hasattr(value, "dist") and callable(value)):
-        call = (": call it, as in rv_histogram(...)()" if isinstance(value, stats.rv_histogram)
-                else "")
         raise TypeError(f"prior[{name!r}] must be a distribution with its parameters, such as "
-                        f"scipy.stats.norm(0, 1), not {shown(value)}{call}")
+                        f"scipy.stats.norm(0, 1), not {shown(value)}")
     classes = {kind.__name__ for kind in type(value).__mro__}
     if "DiscreteDistribution" in classes or (
             hasattr(value, "logpmf") and not hasattr(value, "logpdf")):

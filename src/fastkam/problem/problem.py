@@ -371,8 +371,8 @@ class Problem(Described):
     ) -> Array:
         """Starting points (chains, dim): x0 in the user's coordinates, or draws from the prior.
 
-        Each chain draws from its own stream, up to 100 times until the density is finite. A
-        parameter without a prior is drawn within its bounds. `evaluate` and `at_once` say how the
+        Each chain draws from its own stream until the density is finite. A parameter without a
+        prior is drawn within its bounds. `evaluate` and `at_once` say how the
         density is evaluated there: see `first_points`.
         """
         if x0 is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -15,6 +16,8 @@ Outcomes = Iterable[float | Exception]  # log densities, or errors of the functi
 Evaluate = Callable[[Array, list[Array]], Outcomes]
 
 TRIES = 100  # draws for the start of a chain
+# the same, and seconds, if the density is 0 at them: it may be positive in a small part alone
+MOST_TRIES, MOST_SECONDS = 10_000, 10.0
 
 
 def first_points(
@@ -22,7 +25,10 @@ def first_points(
     seed: np.random.SeedSequence, *, at_once: bool = False,
     passed: type[Exception] | tuple[()] = (),
 ) -> tuple[Array, list[float | Exception]]:
-    """Draw a point for each chain, up to 100 times until the chain may start there.
+    """Draw a point for each chain, until the chain may start there.
+
+    There are up to 100 draws for each; where the density is 0 at some of them, up to 10 000, as
+    long as they take less than 10 seconds.
 
     It may where the density is finite, or the function has failed or returned +inf, which the run
     reports; but not after an error of the kind `passed`.
@@ -57,7 +63,11 @@ def first_points(
 
     for left in [list(range(chains))] if at_once else [[k] for k in range(chains)]:
         tried: dict[int, list[float | Exception]] = {k: [] for k in left}
-        for _ in range(TRIES):
+        begun = time.perf_counter()
+        for n in range(MOST_TRIES):
+            if n >= TRIES and (time.perf_counter() - begun > MOST_SECONDS
+                               or all(-np.inf not in tried[k] for k in left)):
+                break
             noise = []
             for k in left:
                 points[k] = draw(streams[k])
