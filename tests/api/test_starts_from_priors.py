@@ -30,7 +30,7 @@ def test_starts_from_the_prior():
         return value(x) if x[2] > 0 else -np.inf
 
     assert (run(half, prior=PRIOR, chains=6, tune=0, draws=1).state.x0[:, 2] > 0).all()
-    with pytest.raises(ValueError, match="not finite at any of 10000 draws .*: give x0"):
+    with pytest.raises(ValueError, match=r"not finite at any of 10000 draws .*: give x0"):
         run(lambda x: -np.inf, prior=PRIOR)
     with pytest.raises(ValueError, match="is NaN at all of 100 draws from the prior: find what"):
         run(lambda x: np.nan, prior=PRIOR)

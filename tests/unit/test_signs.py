@@ -273,6 +273,23 @@ def test_a_tail_is_not_apart(name, repeats):
                    for _ in range(1000))
 
 
+@pytest.mark.parametrize("name", TAILS)
+def test_a_tail_of_many_draws_is_no_rare_mode(name):
+    """None of 300 samples, so at most 1.6 % with 99 % confidence."""
+    rng = np.random.default_rng(6)
+    assert not any(signs.has_gap(TAILS[name](rng, 20_000), signs.RAREST) for _ in range(300))
+
+
+def test_a_rare_mode_makes_the_implied_moments_useless():
+    """30 draws of 20 000 are in a mode 60 standard deviations away."""
+    rng = np.random.default_rng(7)
+    for _ in range(100):
+        x = rng.standard_normal(20_000)
+        x[:30] += 60
+        assert signs.has_gap(x, signs.RAREST)
+        assert not signs.has_gap(x)
+
+
 @pytest.mark.parametrize("weight", [0.01, 0.02, 0.3])
 def test_a_separate_mode_is_apart(weight):
     rng = np.random.default_rng(7)

@@ -34,7 +34,7 @@ from fastkam._core.numerics.elementary import exp, log
 from fastkam.diagnostics.faults import differing, tails
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
-from fastkam.diagnostics.signs import has_gap
+from fastkam.diagnostics.signs import RAREST, has_gap
 from fastkam.evidence.density import Density, Window, target_for
 from fastkam.evidence.proposals import draws_in, fit
 from fastkam.numerics.descent import minimized
@@ -491,7 +491,7 @@ def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Find
         L = cholesky(np.atleast_2d(np.cov(flat.T)))
     except ValueError:
         return []
-    if any(has_gap(column) for column in flat.T):
+    if any(has_gap(column, RAREST) for column in flat.T):
         return []
     some = draws[:, np.linspace(0, draws.shape[1] - 1, n).astype(int)]
     z = some.reshape(-1, d)

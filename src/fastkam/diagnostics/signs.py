@@ -32,6 +32,7 @@ HEAVY_KURTOSIS = 5.0    # below which no tail is fitted: 3 for a normal, 6 for a
 LIGHT = 0.25  # k-hat of a tail with a fourth moment
 GAP_SHARE = 0.02        # of the draws on either side of a gap, at least
 RARE, APART = 0.002, 6.0    # share of the draws, and gap, of a separate mode (see `gap_of`)
+RAREST = 0.0005             # share of one for which the moments that gradients imply are of no use
 MOST_GROUPS = 16        # of chains, in nested R-hat
 CURVE_DRAWS = 2000      # at which the density is compared with a curve
 CURVES = 0.3, 300.0, 31 # the constants of the curves: from, to, how many
@@ -312,15 +313,15 @@ def robust_squares(x: Array) -> Array | None:
     return np.asarray(squares)
 
 
-def has_gap(values: Array) -> bool:
-    """Return whether a gap divides the different values (n,) into groups of 0.2 % and 10 at least.
+def has_gap(values: Array, share: float = RARE) -> bool:
+    """Return whether a gap divides the different values (n,) into groups of a share and 10 at least.
 
     The gap is wider than six standard deviations of the narrower group, and than one of the other:
     the values far out in a heavy tail have a large spread themselves.
     """
     ordered = np.sort(values)
     values = ordered[np.concatenate([[True], ordered[1:] > ordered[:-1]])]
-    gap, place = gap_of(values, RARE)
+    gap, place = gap_of(values, share)
     if gap <= APART:
         return False
     low, high = values[values < place], values[values > place]

@@ -12,7 +12,7 @@ from fastkam._core.engine.chain import REJECTED
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
-from fastkam.diagnostics.signs import has_gap
+from fastkam.diagnostics.signs import RAREST, has_gap
 from fastkam.run.faults import after_run
 from fastkam.run.rules import Limits
 from fastkam.run.streams import Stream, generator_of
@@ -78,7 +78,7 @@ def moments_by_gradients(
         L = cholesky(np.atleast_2d(np.cov(flat.T)))
     except ValueError:
         return nothing
-    if any(has_gap(column) for column in flat.T):
+    if any(has_gap(column, RAREST) for column in flat.T):
         return nothing
     some = draws[:, np.linspace(0, rows - 1, n // chains).astype(int)]
     z, middle = some.reshape(-1, d), flat.mean(axis=0)
