@@ -14,6 +14,7 @@ from fastkam.numerics.median import median
 from fastkam.run.faults import describe
 from fastkam.search import newton
 from fastkam.search.ascent import Place, ascended, found_at
+from fastkam.search.covering import covering, flatter_power
 from fastkam.search.cut import CUT
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.found import Known, Prior, Search
@@ -50,15 +51,9 @@ LEAST_LOWER, LOWER = 12, 4  # draws around a peak of them: at least, and per dim
 CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
-FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
-MOST_POWER = 0.8  # where the tails fall off as powers
-LEAST_INDEX, LEAST_FLATTER = 3.8, 1.0  # of these tails, and of those of the flatter power
-AGREED_FLATTER = 1.1  # R-hat there
-WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
-BENT, BENT_WEIGHT = 3, 0.4  # number of components of a bent density at least; its WARM_WEIGHT
-MOST_TAIL_WINDOWS = 6
 FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
+BENT = 3  # number of components of a bent density, at least
 ROUGH = 0.6  # acceptance below which a density is less nearly normal
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 LEFT = 0.05  # weight of modes that walkers have left
@@ -441,10 +436,14 @@ class Searcher:
         tails, powers = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
         if len(tails):
             self.say(f"tails that fall off as a power, x^-{powers.min():.3g}")
-        power = max([FLATTER, *(1 - (tails[:, 1] - LEAST_FLATTER) / powers)])
-        if power <= MOST_POWER and (tails[:, 1] > LEAST_INDEX).all():
-            cold = self.covering(population, cold, window.acceptance, power, most_evaluations)
-            if cold is not None and self.known.wrap is None:  # q is not used if x is periodic
+        power = flatter_power(tails[:, 1], powers)
+        if power is not None and cold is not None:
+            cold = covering(
+                population, self.evaluate, cold, power, most_evaluations,
+                brief=n == 1 and window.acceptance > NEARLY_NORMAL,
+                bent=n >= BENT and not self.normal)
+            self.say("tails seen")
+            if self.known.wrap is None:  # q is not used if x is periodic
                 some = states[:: max(1, -(-len(states) // FITTED_STATES))]
                 cold, ends = followed(
                     self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal,
@@ -478,40 +477,6 @@ class Searcher:
                       False, self.lines + self.failures(),
                       tails=np.column_stack([found, np.full(len(found), RISING)]),
                       is_density=is_density)
-
-    def covering(
-        self,
-        population: Population,
-        cold: Mixture | None,
-        acceptance: float,
-        power: float,
-        most_evaluations: int,
-    ) -> Mixture | None:
-        """The mixture fitted to the walkers, with further components that cover the tails.
-
-        These are fitted to states of the same walkers on a flatter power of the density. Chains
-        that propose from q rarely reach points where q has little mass, and then stay there for
-        long. The tails of a curved density are far from its mass, so the walkers run windows until
-        they agree on the flatter power too. (If the density falls off as a low power of the
-        distance, a flatter power may have no integral; the wide component has such tails.)
-        """
-        if cold is None:
-            return None
-        normal = cold.n == 1 and acceptance > NEARLY_NORMAL
-        bent = cold.n >= BENT and not self.normal
-        steps = TAIL_STEPS / 2 if normal else float(TAIL_STEPS)
-        for _ in range(MOST_TAIL_WINDOWS):
-            flatter = population.window(int(steps), power)
-            steps *= GROWTH
-            spent = self.evaluate.n + steps * population.K > most_evaluations
-            if not bent or spent or flatter.r_hat() < AGREED_FLATTER:
-                break
-            population.learn(flatter)
-        warm = population.fit(flatter, MOST_WARM)
-        self.say("tails seen")
-        if warm is None:
-            return cold
-        return cold.joined(warm, BENT_WEIGHT if bent else WARM_WEIGHT)
 
 
 def levels(d: int) -> tuple[float, ...]:
