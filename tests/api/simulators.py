@@ -85,3 +85,16 @@ def pid_of(x):
 
 def built_in():
     return fk.targets.two_mode()
+
+
+class After:
+    """A normal density that raises an error from some call on."""
+
+    def __init__(self, after, error):
+        self.after, self.error, self.n = after, error, 0
+
+    def __call__(self, x):
+        self.n += 1
+        if self.n > self.after:
+            raise self.error() if callable(self.error) else self.error
+        return -0.5 * float(x @ x)

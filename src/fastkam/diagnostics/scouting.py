@@ -14,7 +14,7 @@ Four methods share a number of evaluations:
 - Such searches also begin at draws that are far from the others, which a chain left where it had
   been for a moment, and at points whose coordinates come from different draws, or are uniform
   between two bounds.
-- Gradients at the draws imply moments (see `fastkam.diagnostics.identities`), if the number of
+- Gradients at the draws imply moments (see `slopes.py`), if the number of
   evaluations allows for enough of them.
 """
 
@@ -24,17 +24,16 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam._core.numerics.elementary import exp, log
-from fastkam.diagnostics.faults import differing, tails
-from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
-from fastkam.diagnostics.look import NAMED, Finding, Look, listed
-from fastkam.diagnostics.signs import RAREST, has_gap
+from fastkam.diagnostics.faults import tails
+from fastkam.diagnostics.look import Finding, Look
+from fastkam.diagnostics.slopes import Slopes, by_gradients
 from fastkam.evidence.density import Density, Window, target_for
 from fastkam.evidence.proposals import draws_in, fit
 from fastkam.numerics.descent import minimized
@@ -43,8 +42,7 @@ from fastkam.run.same_target import check_own_density
 from fastkam.run.state import NOWHERE
 from fastkam.run.streams import Stream, generator_of
 from fastkam.search.choice import has_gradient
-from fastkam.search.evaluator import NUMERICAL, Evaluator
-from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
+from fastkam.search.evaluator import NUMERICAL
 from fastkam.search.mixture import Mixture
 from fastkam.search.scales import find_scales
 from fastkam.search.tails import tail_indices
@@ -61,7 +59,6 @@ Gradient = Callable[[Array], tuple[float, Array]]
 WIDE = 3.0              # scale of g, in standard deviations of the draws
 # of the evaluations: draws of g; jumps along coordinates; points across; steps towards the draws
 SHARE_WIDE, SHARE_ALONG, SHARE_ACROSS, SHARE_STEPS = 0.25, 0.1, 0.1, 0.15
-SHARE_GRADIENTS = 0.45  # at most
 MOST_MASS = 0.05
 TOWARDS, LEAST_DROP = 0.1, 1.0
 UNEXPLAINED = 5.0       # log p above that of q
@@ -72,9 +69,7 @@ MOST_APART = 3          # draws from which searches begin
 MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
 MOST_CLIMBS, DIFFERENCE = 80, 1e-5  # steps of a search uphill; of differences, for its slopes
 MOST_FOR_TAILS = 0.15   # of the evaluations
-MOST_DRAWS = 1000       # at which gradients are taken
 MOST_FITTED = 4000      # to which q is fitted
-SEGMENTS = 16           # on which walls are looked for
 
 
 class Spent(Exception):
@@ -438,84 +433,3 @@ def between_bounds(coordinates: Coordinates | None, d: int) -> NDArray[np.bool_]
         return np.zeros(d, bool)
     return np.repeat([row[0] == "interval" for row in coordinates.rows],
                      [row[3] for row in coordinates.rows])
-
-
-# ---- gradients at draws ----
-
-
-class Slopes:
-    """Gradients of a density: its own, or central differences if it has none."""
-
-    def __init__(
-        self, density: Target, gradient: Gradient | None, budget: Budget, rng: np.random.Generator
-    ) -> None:
-        self.gradient, self.budget, self.rng = gradient, budget, rng
-        self.evaluate = None if density.is_estimate else Evaluator(density, rng)
-        if self.evaluate is not None:
-            self.evaluate.found = True
-
-    def cost(self, d: int) -> int:
-        """The number of evaluations for one point."""
-        return 2 * d if self.gradient is None else 1
-
-    def values(self, z: Array) -> Array:
-        """Return the log densities (n,) at the rows of z (n, d)."""
-        assert self.evaluate is not None
-        self.budget.take(len(z))
-        return self.evaluate(z)
-
-    def along(self, z: Array, L: Array) -> Array:
-        """Return the derivatives (n, d) at the rows of z (n, d) along the columns of L (d, d)."""
-        if self.gradient is None:
-            return np.array([self.values(z + step) - self.values(z - step)
-                             for step in STEP * L.T]).T / (2 * STEP)
-        self.budget.take(len(z))
-        return np.array([self.gradient(one)[1] for one in z]) @ L
-
-
-def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Finding]:
-    """Return a finding for coordinates whose draws have other moments than gradients imply.
-
-    There is no finding if too few gradients can be evaluated, or if the density has walls.
-    """
-    d, chains, rows = state.d, state.chains, state.trace.rows
-    periodic = state.coordinates is not None and state.coordinates.repeats
-    n = int(min(MOST_DRAWS, rows * chains, SHARE_GRADIENTS * evaluations / slopes.cost(d)))
-    n //= chains
-    if (chains < 2 or periodic or len(state.implied) or slopes.evaluate is None
-            or n * chains < max(fewest_draws(d), 2 * chains)):
-        return []
-    draws = np.asarray(state.trace.x[:, : rows : max(1, chains * rows // MOST_LOOKED_AT)])
-    flat = draws.reshape(-1, d)
-    try:
-        L = cholesky(np.atleast_2d(np.cov(flat.T)))
-    except ValueError:
-        return []
-    if any(has_gap(column, RAREST) for column in flat.T):
-        return []
-    some = draws[:, np.linspace(0, draws.shape[1] - 1, n).astype(int)]
-    z = some.reshape(-1, d)
-    gradients = slopes.along(z, L)
-    if not np.isfinite(gradients).all() or (gradients == 0).all(axis=1).mean() > MOST_LEVEL:
-        return []
-    whitened = np.linalg.solve(L, (z - flat.mean(axis=0)).T).T.reshape(some.shape)
-    implied = implied_moments(whitened, gradients.reshape(some.shape), state.constrain(some))
-    x = state.constrain(draws)
-    where = disagreeing(implied, x)
-    if not len(where) or not is_smooth(slopes, z, L):
-        return []
-    labels, mean, sd = state.layout.labels, x.mean(axis=(0, 1)), x.std(axis=(0, 1))
-    found = [differing(labels[k], mean[k], sd[k], *implied[k, [0, 2]]) for k in where[:NAMED]]
-    return [Finding(
-        "moments", "The slopes of the log density at the draws imply other moments than the draws "
-        f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
-        "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
-        tuple(labels[k] for k in where), status="wrong")]
-
-
-def is_smooth(slopes: Slopes, z: Array, L: Array) -> bool:
-    """Return whether the density has no wall and no jump near some of the draws z (n, d)."""
-    along = slopes.rng.standard_normal((SEGMENTS, z.shape[1]))
-    along *= 0.5 / np.linalg.norm(along, axis=1, keepdims=True)
-    here = slopes.rng.permutation(len(z))[:SEGMENTS]
-    return is_continuous(cast("Evaluator", slopes.values), z[here], along[: len(here)] @ L.T)

@@ -314,10 +314,11 @@ def robust_squares(x: Array) -> Array | None:
 
 
 def has_gap(values: Array, share: float = RARE) -> bool:
-    """Return whether a gap divides the different values (n,) into groups of a share and 10 at least.
+    """Return whether a gap divides the different values (n,) into two groups.
 
-    The gap is wider than six standard deviations of the narrower group, and than one of the other:
-    the values far out in a heavy tail have a large spread themselves.
+    Each has this share of the values, and 10 at least. The gap is wider than six standard
+    deviations of the narrower group, and than one of the other: the values far out in a heavy tail
+    have a large spread themselves.
     """
     ordered = np.sort(values)
     values = ordered[np.concatenate([[True], ordered[1:] > ordered[:-1]])]
