@@ -4,7 +4,6 @@ import ctypes
 import pickle
 
 import numpy as np
-import problems
 import pytest
 from runs import sample
 from scipy import stats
@@ -462,17 +461,6 @@ def test_a_surrogate_is_of_the_users_coordinates():
     np.testing.assert_array_equal(again.resume(50).draws, result.draws)
 
 
-def test_sample_prior_by_its_moments():
-    """Means of several parameters are within 5 standard errors."""
-    problem = fk.Problem(value, problems.PRIOR)
-    x = problem.constrain(problem.sample_prior(20_000, 1))
-    exact = [0, 2 * np.sqrt(2 / np.pi), 2 / 9, 3 / 9, 4 / 9]
-    assert (np.abs(x.mean(axis=0) - exact) < 5 * x.std(axis=0) / np.sqrt(len(x))).all()
-    np.testing.assert_allclose(
-        problem.log_prior_z(problem.unconstrain(x)),
-        problem.log_prior(x) + problem.coordinates.log_jacobian(problem.unconstrain(x)), rtol=1e-9)
-
-
 def test_names_of_columns_are_not_lost():
     """As an array, the columns of a DataFrame would be in their own order."""
     pandas = pytest.importorskip("pandas")
@@ -481,23 +469,6 @@ def test_names_of_columns_are_not_lost():
         fk.sample(lambda x: -x @ x, frame, draws=2, search=False)
     plain = pandas.DataFrame(np.ones((4, 2)))
     assert fk.sample(lambda x: -x @ x, plain, draws=2, search=False, diagnose=False).d == 2
-
-
-@pytest.mark.parametrize("prior", [
-    stats.vonmises(2, scale=2), stats.vonmises(2, loc=3), stats.wrapcauchy(0.5, loc=1),
-    stats.wrapcauchy(0.5, loc=-np.pi, scale=0.5)])
-def test_draws_from_circular_priors_with_loc_and_scale(prior):
-    problem = fk.Problem(lambda a: 0.0, prior={"a": prior})
-    x = problem.constrain(problem.sample_prior(4000, 1))[:, 0]
-    assert stats.kstest(x, prior.cdf).pvalue > 1e-3
-
-
-@pytest.mark.parametrize("shape", [(3, 1), (1, 3), (1, 1), (2, 2)])
-def test_a_matrix_normal_prior_keeps_its_shape(shape):
-    problem = fk.Problem(lambda b: 0.0 * b.sum(), prior={"b": stats.matrix_normal(np.zeros(shape))})
-    assert problem.shapes == {"b": shape}
-    z = problem.sample_prior(2, 1)
-    assert problem.logp(z[0]) == pytest.approx(stats.norm.logpdf(z[0]).sum())
 
 
 def test_an_error_of_derived_is_named():

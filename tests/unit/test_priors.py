@@ -344,3 +344,32 @@ def test_new_discrete_distributions_are_refused():
         fk.Problem(flat, prior={"k": stats.Binomial(n=3, p=0.5)})
     with pytest.raises(TypeError, match="with its parameters"):
         fk.Problem(flat, prior={"k": stats.Normal})
+
+
+@pytest.mark.parametrize("prior", [
+    stats.vonmises(2, scale=2), stats.vonmises(2, loc=3), stats.wrapcauchy(0.5, loc=1),
+    stats.wrapcauchy(0.5, loc=-np.pi, scale=0.5)])
+def test_draws_from_circular_priors_with_loc_and_scale(prior):
+    problem = fk.Problem(lambda a: 0.0, prior={"a": prior})
+    x = problem.constrain(problem.sample_prior(4000, 1))[:, 0]
+    assert stats.kstest(x, prior.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (1, 3), (1, 1), (2, 2)])
+def test_a_matrix_normal_prior_keeps_its_shape(shape):
+    problem = fk.Problem(lambda b: 0.0 * b.sum(), prior={"b": stats.matrix_normal(np.zeros(shape))})
+    assert problem.shapes == {"b": shape}
+    z = problem.sample_prior(2, 1)
+    assert problem.logp(z[0]) == pytest.approx(stats.norm.logpdf(z[0]).sum())
+
+
+def test_sample_prior_by_its_moments():
+    """Means of several parameters are within 5 standard errors."""
+    problem = fk.Problem(flat, {"mu": stats.norm(0, 10), "sigma": stats.halfnorm(scale=2),
+                               "w": stats.dirichlet([2.0, 3.0, 4.0])})
+    x = problem.constrain(problem.sample_prior(20_000, 1))
+    exact = [0, 2 * np.sqrt(2 / np.pi), 2 / 9, 3 / 9, 4 / 9]
+    assert (np.abs(x.mean(axis=0) - exact) < 5 * x.std(axis=0) / np.sqrt(len(x))).all()
+    np.testing.assert_allclose(
+        problem.log_prior_z(problem.unconstrain(x)),
+        problem.log_prior(x) + problem.coordinates.log_jacobian(problem.unconstrain(x)), rtol=1e-9)
