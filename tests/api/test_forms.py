@@ -1,6 +1,7 @@
 """Every form in which a density may come, and the errors for those in which it may not."""
 
 import ctypes
+import pickle
 
 import densities
 import numpy as np
@@ -404,3 +405,66 @@ def test_numba_functions_of_one_factory_in_a_package_are_different(tmp_path, mon
     from package_of_a_user import make
 
     assert [fk.Target.from_numba(make(mu), 1).logp([0.0]) for mu in (0.0, 2.0)] == [0.0, -2.0]
+
+
+def weighted(x, A, y, n, on, scale):
+    residual = y[:n] - A[:n] @ x
+    value = -0.5 * (residual * residual).sum() / scale
+    return value if on else 2 * value
+
+
+def test_data_of_a_numba_function_are_no_constants_of_its_code(monkeypatch):
+    """Many data sets of the same types share the code, which numba never frees."""
+    numba = pytest.importorskip("numba")
+    from fastkam.density import numba as wrapping
+
+    compiled, wrap = [], wrapping.wrap_logp
+    monkeypatch.setattr(wrapping, "wrap_logp", lambda *args: compiled.append(1) or wrap(*args))
+    f, rng, targets = numba.njit(weighted), np.random.default_rng(1), []
+    for size in (5, 20, 300):
+        for order, step in (("C", 1), ("F", 1), ("C", 2)):
+            A, y = np.array(rng.normal(size=(size, D)), order=order)[::step], rng.normal(size=size)
+            args = (A, y[::step], len(A) - 1, size > 5, 0.1 * size)
+            targets.append((fk.Target.from_numba(f, D, args=args), args))
+    for target, args in targets:        # after all of them have been made
+        for one in (target, pickle.loads(pickle.dumps(target))):
+            assert one.logp([0.3, -0.7]) == pytest.approx(
+                weighted(np.array([0.3, -0.7]), *args), rel=1e-13)
+    assert len(compiled) == 1
+
+
+def test_data_of_a_numba_function_are_fixed():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def f(x, y):
+        return -((x - y) ** 2).sum()
+
+    @numba.njit
+    def writes(x, y):
+        y[0] = x[0]
+        return -((x - y) ** 2).sum()
+
+    y = np.zeros(2)
+    target = fk.Target.from_numba(f, D, args=(y,))
+    y += 1
+    assert target.logp([0.0, 0.0]) == 0
+    with pytest.raises(TypeError, match=r"(?s)numba cannot compile f: .*readonly"):
+        fk.Target.from_numba(writes, D, args=(y,))
+
+
+@pytest.mark.parametrize("data", [
+    ("ab", 2.0), (np.float32(2.0), 2.0), (np.array(2.0), 2.0), (None, 2.0), ((1, 2.0), 2.0),
+    (2**70, 2.0)], ids=str)
+def test_other_data_of_a_numba_function_are_constants(data):
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def f(x, odd, scale):
+        return -(x * x).sum() * scale
+
+    if data[0] == 2**70:
+        with pytest.raises(TypeError, match="numba cannot compile f"):
+            fk.Target.from_numba(f, D, args=data)
+        return
+    assert fk.Target.from_numba(f, D, args=data).logp([1.0, 2.0]) == -10

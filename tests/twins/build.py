@@ -141,7 +141,8 @@ def build(folder, twins):
     sources = [name for name in files if name.endswith(".pyx")]
     (folder / "meson.build").write_text(meson_file(sources))
     # two processes translate all: each takes as long to begin as for a module
-    for commands in ([[*CYTHON, *sources[::2]], [*CYTHON, *sources[1::2]]],
+    parts = [part for part in (sources[::2], sources[1::2]) if part]
+    for commands in ([[*CYTHON, *part] for part in parts],
                      [["meson", "setup", "build"]], [["ninja", "-C", "build"]]):
         started = [subprocess.Popen(command, cwd=folder, text=True, stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT) for command in commands]

@@ -11,6 +11,8 @@ from fastkam.points.digest import Digest
 try:
     import numba
     from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
 except ImportError as error:
     raise ImportError(
         "a numba target needs numba: pip install 'fastkam[numba]'"
@@ -19,7 +21,7 @@ except ImportError as error:
 RAISED, WRONG_SIZE = -100, -101
 KEPT = {}  # compiled functions by the digests of what they were compiled from
 MOST_KEPT, MOST_BYTES = 32, 100_000  # numba makes arrays up to 1 MB constants
-POINTER = types.CPointer(types.float64)
+POINTER, VECTOR = types.CPointer(types.float64), types.float64[::1]
 LOGP = types.intc(types.uintp, POINTER, POINTER, types.voidptr)
 NOISY = types.intc(types.uintp, POINTER, types.uintp, POINTER, POINTER, types.voidptr)
 LOGP_GRAD = types.intc(types.uintp, POINTER, POINTER, POINTER, types.voidptr)
@@ -38,10 +40,13 @@ class NumbaTarget(AddressTarget):
     def __init__(self, f, dim, args=()):
         if not hasattr(f, "py_func"):
             raise TypeError(f"f must be a numba njit function, not {shown(f)}")
-        self.f, self.args = f, tuple(args)
-        logp, grad = wrapped(f, self.args)
+        self.f = f
+        self.args = tuple(np.array(one, order="C") if isinstance(one, np.ndarray) else one
+                          for one in args)
+        (logp, grad), table = wrapped(f, self.args)
         super().__init__(dim, logp.address, 0 if grad is None else grad.address,
-                         owner=(logp, grad), copies=True)
+                         0 if table is None else table.ctypes.data,
+                         owner=(logp, grad, table), copies=True)
 
     def fault(self, rc, x):
         """The exception of `f` at x, from its Python source: that has a traceback."""
@@ -69,8 +74,8 @@ class GraphTarget(AddressTarget):
         return super().__new__(cls)
 
     def __init__(self, value, pair, dim):
-        logp = wrap_logp(value, False)
-        grad = None if pair is None else wrap_logp_grad(pair)
+        logp = wrap_logp(from_constants(value, ()), False)
+        grad = None if pair is None else wrap_logp_grad(from_constants(pair, ()))
         self.f = value if pair is None else pair
         super().__init__(dim, logp.address, 0 if pair is None else grad.address,
                          owner=(logp, grad))
@@ -143,7 +148,7 @@ class NumbaEstimator(AddressTarget):
     def __init__(self, f, dim, n_aux):
         self.f = f
         inner = with_ieee_division(f)
-        if returns_pair(inner, 2):
+        if returns_pair(inner, (VECTOR, VECTOR)):
             raise TypeError(f"f must return a number, not a pair: {shown(f)}")
         noisy = wrap_noisy(inner)
         super().__init__(dim, 0, owner=noisy, noisy=noisy.address, n_aux=n_aux, copies=True)
@@ -156,16 +161,33 @@ class NumbaEstimator(AddressTarget):
 
 
 def wrapped(f, args):
-    """The C functions of `f` with these arguments: (log density, log density and gradient or None).
+    """The C functions of `f` with these arguments, and the table of the arguments.
+
+    The functions are a pair (log density, log density and gradient or None). They read arrays and
+    numbers from the table, so that they serve for other data of the same types; arguments of other
+    kinds, or those that numba can compile only as constants, are constants of the code, and the
+    table is None.
 
     numba never frees compiled code. Therefore those of the last functions are kept, under a digest
     of the function and of the globals and the closure that it refers to, which are constants of the
     code. They are not kept if these are large arrays, which the code reads where they are.
     """
-    digest = digest_of_constants((f.py_func, f.targetoptions, args))
+    kinds = tuple(kind_of(one) for one in args)
+    if args and all(kinds):
+        try:
+            return compiled(f, kinds, lambda: from_table(f, kinds)), table_of(args)
+        except TypeError:  # if constants are no help, the error that follows says more
+            pass
+    return compiled(f, args, lambda: from_constants(f, args)), None
+
+
+def compiled(f, given, make):
+    """The C functions of the numba function of (x, data) that `make` returns, or those kept."""
+    digest = digest_of_constants((f.py_func, f.targetoptions, given))
     found = KEPT.pop(digest, None)
     if found is None:
-        inner, pair = of_point(f, args)
+        inner = make()
+        pair = returns_pair(inner, (VECTOR, types.voidptr))
         found = wrap_logp(inner, pair), wrap_logp_grad(inner) if pair else None
     if digest:
         KEPT[digest] = found
@@ -184,15 +206,80 @@ def digest_of_constants(value):
     return digest.whole.hexdigest() if digest.size <= MOST_BYTES else ""
 
 
-def of_point(f, args):
-    """(numba function of x alone that calls ``f(x, *args)``, whether it returns a pair)."""
+def from_constants(f, args):
+    """The numba function of (x, data) that calls ``f(x, *args)``."""
     inner = with_ieee_division(f)
 
     @numba.njit(error_model="numpy")
-    def density(x):
+    def density(x, data):
         return inner(x, *args)
 
-    return density, returns_pair(density, 1)
+    return density
+
+
+def kind_of(value):
+    """The kind of an argument in a table: a type, or (type of the elements, ndim) of an array."""
+    if isinstance(value, np.ndarray):
+        plain = type(value) is np.ndarray and value.ndim and value.dtype.kind in "fiucb"
+        return (value.dtype.str, value.ndim) if plain else None
+    fits = type(value) in (bool, float) or (type(value) is int and abs(value) < 2**63)
+    return type(value).__name__ if fits else None
+
+
+def table_of(args):
+    """The arguments as numbers of 8 bytes: of an array its address and its shape."""
+    numbers = []
+    for one in args:
+        if isinstance(one, np.ndarray):
+            numbers += [one.ctypes.data, *one.shape]
+        else:
+            numbers.append(np.array([one], float if type(one) is float else np.int64).view(
+                np.int64)[0])
+    return np.array(numbers, np.int64)
+
+
+def from_table(f, kinds):
+    """The numba function of (x, data) that calls f with the arguments in a table at `data`."""
+    lines, names, size = [], [], 0
+    given = {"inner": with_ieee_division(f), "carray": numba.carray, "at": at_address,
+             "read_only": read_only, "int64": np.int64, "float64": np.float64}
+    for i, kind in enumerate(kinds):
+        name = f"argument_{i}"
+        if isinstance(kind, tuple):
+            given[f"type_{i}"], ndim = np.dtype(kind[0]), kind[1]
+            shape = "".join(f"numbers[{size + 1 + k}], " for k in range(ndim))
+            value = f"read_only(carray(at(numbers[{size}]), ({shape}), type_{i}))"
+            size += ndim
+        else:
+            value = {"float": f"floats[{size}]", "int": f"numbers[{size}]",
+                     "bool": f"numbers[{size}] != 0"}[kind]
+        lines.append(f"    {name} = {value}")
+        names.append(name)
+        size += 1
+    source = "\n".join([
+        "def density(x, data):", f"    numbers = carray(data, ({size},), int64)",
+        f"    floats = carray(data, ({size},), float64)", *lines,
+        f"    return inner(x, {', '.join(names)})"])
+    exec(source, given)
+    return numba.njit(error_model="numpy")(given["density"])
+
+
+@intrinsic
+def at_address(typing, address):
+    """The pointer of an address."""
+    def generated(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(address), generated
+
+
+@intrinsic
+def read_only(typing, array):
+    """An array to which numba compiles no assignment."""
+    def generated(context, builder, signature, arguments):
+        return arguments[0]
+
+    return array.copy(readonly=True)(array), generated
 
 
 def with_ieee_division(f):
@@ -202,11 +289,10 @@ def with_ieee_division(f):
     return numba.njit(error_model="numpy", **options)(f.py_func)
 
 
-def returns_pair(function, n_points):
-    """Whether a function of points is (number, array) rather than a number; TypeError if neither.
-    """
+def returns_pair(function, arguments):
+    """Whether a function of these types is (number, array), not a number; TypeError if neither."""
     try:
-        function.compile((types.float64[::1],) * n_points)
+        function.compile(arguments)
     except numba.core.errors.NumbaError as error:
         raise TypeError(f"numba cannot compile f: {error}") from error
     answer = function.overloads[function.signatures[0]].signature.return_type
@@ -227,7 +313,7 @@ def wrap_logp(density, pair):
         def logp(n, x, out, data):
             rc = 0
             try:
-                out[0] = density(numba.carray(x, n))
+                out[0] = density(numba.carray(x, n), data)
             except Exception:  # numba supports no narrower class
                 rc = RAISED
             return rc
@@ -238,7 +324,7 @@ def wrap_logp(density, pair):
     def logp_of_pair(n, x, out, data):
         rc = 0
         try:
-            value, gradient = density(numba.carray(x, n))
+            value, gradient = density(numba.carray(x, n), data)
             if gradient.size == n:
                 out[0] = value
             else:  # it is no gradient, and would be lost without a word
@@ -268,7 +354,7 @@ def wrap_logp_grad(density):
     def logp_grad(n, x, grad, out, data):
         rc = 0
         try:
-            value, gradient = density(numba.carray(x, n))
+            value, gradient = density(numba.carray(x, n), data)
             if gradient.size == n:
                 out[0] = value
                 numba.carray(grad, n)[:] = gradient

@@ -123,12 +123,13 @@ class Target(Base):
         Parameters
         ----------
         f : numba dispatcher
-            ``f(x, *args) -> float`` for x of shape (dim,), which it must not change; or the pair
-            (log density, gradient).
+            ``f(x, *args) -> float`` for x of shape (dim,), a copy to which it may write; or the
+            pair (log density, gradient).
         dim : int
             The dimension of the point.
         args : tuple
-            Arrays and numbers, fixed when the target is made.
+            Arrays and numbers, copied when the target is made. The function must not write to
+            these arrays.
 
         Raises
         ------
