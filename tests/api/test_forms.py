@@ -425,12 +425,13 @@ def test_data_of_a_numba_function_are_no_constants_of_its_code(monkeypatch):
         for order, step in (("C", 1), ("F", 1), ("C", 2)):
             A, y = np.array(rng.normal(size=(size, D)), order=order)[::step], rng.normal(size=size)
             args = (A, y[::step], len(A) - 1, size > 5, 0.1 * size)
-            targets.append((fk.Target.from_numba(f, D, args=args), args))
+            whole = (A, np.arange(len(A)), len(A) - 1, size > 5, size)      # other types
+            targets += [(fk.Target.from_numba(f, D, args=one), one) for one in (args, whole)]
     for target, args in targets:        # after all of them have been made
         for one in (target, pickle.loads(pickle.dumps(target))):
             assert one.logp([0.3, -0.7]) == pytest.approx(
                 weighted(np.array([0.3, -0.7]), *args), rel=1e-13)
-    assert len(compiled) == 1
+    assert len(compiled) == 2
 
 
 def test_data_of_a_numba_function_are_fixed():
