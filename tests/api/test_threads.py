@@ -80,6 +80,35 @@ def test_a_serial_target_is_never_in_two_threads():
     assert most == [1]
 
 
+def test_runs_in_several_threads_take_turns_with_a_serial_target():
+    """Both call one C function, as different targets, in search and run."""
+    inside, most, lock = [0], [0], threading.Lock()
+
+    def make():
+        @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, densities.DOUBLES)
+        def density(n, x):
+            with lock:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+            value = sum(densities.python(x[:n]) for _ in range(20)) / 20
+            time.sleep(1e-5)
+            with lock:
+                inside[0] -= 1
+            return value
+
+        return fk.Target.from_c(density, D, thread_safe=False)
+
+    def run(seed):
+        return fk.sample(make(), np.ones(D), seed=seed, draws=100, tune=50, chains=2,
+                         progress=False, diagnose=False)
+
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(run, seed) for seed in (1, 2)]
+        found = [one.result(timeout=60) for one in both]
+    assert most == [1]
+    assert_same(run(1), found[0])
+
+
 def other_in_threads(share):
     """A pointer whose values are too high, in this share of the calls from worker threads."""
     calls = [0]

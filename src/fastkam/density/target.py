@@ -102,9 +102,9 @@ class Target(Base):
             is kept, but not what is behind addresses that are stored in there as numbers, such as
             ``array.ctypes.data`` in a structure: keep that array for as long as the target.
         thread_safe : bool
-            Whether several threads may call it at once. With False a run and its search call it
-            from one thread; two runs at once must not share it. With True draws of several threads
-            are compared, at the end of a run, with values of calls from one thread.
+            Whether several threads may call it at once. With False only one thread at a time calls
+            any such function, in all runs of the process. With True draws of several threads are
+            compared, at the end of a run, with values of calls from one thread.
 
         Raises
         ------

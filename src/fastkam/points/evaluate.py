@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from fastkam.arguments import shown
 from fastkam.points.reply import Reply
 from fastkam.run import worker
 from fastkam.run.blas import one_blas_thread
+from fastkam.run.serial import serially
 
 Array = NDArray[np.float64]
 
@@ -134,7 +134,7 @@ def evaluate_sent(
         target, _, another = worker.known_target(run, digest, payload, function)
         if target is None:
             return number, None
-        with worker.one_at_a_time if target.serial else nullcontext(), one_blas_thread():
+        with serially(target), one_blas_thread():
             replies = replies_at(target, X)
     finally:
         worker.interrupts.end()

@@ -11,6 +11,7 @@ from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.fault import Fault
 from fastkam._core.engine.group import Group
 from fastkam.run.records import record
+from fastkam.run.serial import serially
 from fastkam.run.shapes import check_extras
 
 CHUNK_SECONDS = 0.05
@@ -104,7 +105,7 @@ class ChainGroup:
             if self.tuning:
                 n = min(n, self.run.past.tune - t)
             try:
-                with interruptible:
+                with interruptible, serially(self.run.target):
                     if not self.started:
                         self.engine.start()
                         self.started = True

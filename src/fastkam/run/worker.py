@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from multiprocessing import parent_process
 from typing import Any
 
@@ -21,6 +21,7 @@ from fastkam.points.digest import digest_of
 from fastkam.progress.reporter import Reporter
 from fastkam.run.loop import Run
 from fastkam.run.same_target import check_density_of
+from fastkam.run.serial import serially
 from fastkam.run.writer import CheckpointWriter
 from fastkam.stop import StopRule, Time
 
@@ -83,8 +84,7 @@ def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluation
         target, made, another = known_target(run, digest, payload, function)
         if target is None:
             return number, None
-        # there may be several threads
-        with one_at_a_time if target.serial else nullcontext(), one_blas_thread():
+        with serially(target), one_blas_thread():  # there may be several threads
             if made:
                 check_density_of(piece, target)
             stop = Time(seconds) | Asked(interrupts.asked)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fastkam._core.engine.evaluation import Evaluation
 from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.run.hints import NEVER_DUE_TO_X
+from fastkam.run.serial import serially
 from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Evaluator:
             self.watch(self.n)
             begun = time.perf_counter()
             try:
-                with np.errstate(all="ignore"):
+                with np.errstate(all="ignore"), serially(target):
                     gradient[:] = target.logp_grad(x)[1]
             except Exception as error:
                 if error is self.watch.spent:
@@ -187,7 +188,7 @@ class Evaluator:
 
     def values_of(self, X: Array) -> tuple[Array, NDArray[np.intc]]:
         """Log densities and return codes at points (m, d)."""
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), serially(self.target):
             return self.evaluation.values_of(np.ascontiguousarray(X), self.noise)
 
     def note(self, fault: Fault) -> None:
