@@ -150,8 +150,9 @@ class Diagnosed(Recorded):
             Number of evaluations of a look for modes; enough of them lift the doubt of a search
             that was cut short.
         """
-        known = {one.kind for one in self.further}
-        self.further += [one for one in found if one.kind not in known]
+        found = list(found)
+        new = {one.kind for one in found}
+        self.further = [*(one for one in self.further if one.kind not in new), *found]
         state = self.state
         if len(unvisited):
             state = replace(state, unvisited=unvisited)

@@ -109,8 +109,8 @@ def test_runs_in_several_threads_take_turns_with_a_serial_target():
     assert_same(run(1), found[0])
 
 
-def other_in_threads(share):
-    """A pointer whose values are too high, in this share of the calls from worker threads."""
+def other_in_threads(share, shift=3.0):
+    """A pointer whose values are shifted, in this share of the calls from worker threads."""
     calls = [0]
 
     @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, densities.DOUBLES)
@@ -119,14 +119,14 @@ def other_in_threads(share):
         if threading.current_thread() is threading.main_thread():
             return value
         calls[0] += 1
-        return value + 3.0 * (calls[0] % round(1 / share) == 0)
+        return value + shift * (calls[0] % round(1 / share) == 0)
 
     return density
 
 
-@pytest.mark.parametrize("share", [1.0, 0.02])
-def test_a_pointer_that_several_threads_must_not_call_ends_the_run(share):
-    density = other_in_threads(share)
+@pytest.mark.parametrize(("share", "shift"), [(1.0, 3.0), (0.02, 3.0), (0.5, -1.5)])
+def test_a_pointer_that_several_threads_must_not_call_ends_the_run(share, shift):
+    density = other_in_threads(share, shift)
     with pytest.raises(fk.SamplingError, match=r"not the same when several threads.*thread_safe="
                                                ) as caught:
         sample(density, np.ones(D), draws=500, threads=2, **OPTIONS)
@@ -134,6 +134,23 @@ def test_a_pointer_that_several_threads_must_not_call_ends_the_run(share):
     one = sample(density, np.ones(D), draws=500, threads=1, **OPTIONS)
     serial = fk.Target.from_c(density, D, thread_safe=False)
     assert_same(sample(serial, np.ones(D), draws=500, **OPTIONS), one)
+
+
+def test_draws_of_an_earlier_call_say_nothing_of_threads():
+    """The density may be another one since, or nearly the same one."""
+    shift = [0.0]
+
+    @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, densities.DOUBLES)
+    def density(n, x):
+        return densities.python(x[:n]) * (1 + shift[0])
+
+    first = sample(density, np.ones(D), draws=100, threads=2, **OPTIONS)
+    shift[0] = 1e-6
+    assert first.resume(100, threads=2).draws.shape[1] == 200
+    shift[0] = 1.0
+    with pytest.warns(fk.SamplingWarning, match="another density"):
+        on = first.resume(100, threads=2, check_target=False)
+    assert on.draws.shape[1] == 200
 
 
 def test_a_random_pointer_says_nothing_of_threads():

@@ -135,6 +135,30 @@ def test_a_point_of_large_weight_in_the_tails_is_no_mass(away, monkeypatch):
             assert not len(some.place(1000))
 
 
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_the_mass_around_a_place_is_estimated(d):
+    """A mode of 3/7 of the draws' mass and six times their width, 60 standard deviations away.
+
+    A part of it, a tenth at most, is not beyond all draws: the wide component of q reaches it.
+    Without points around the place the error would be 5 to 30 times as large.
+    """
+    place = np.zeros(d)
+    place[0] = 60.0
+
+    def logp(x):
+        squares = ((x - place) ** 2).sum(axis=-1) / 36
+        return np.logaddexp(np.log(0.7) - 0.5 * (x**2).sum(axis=-1),
+                            np.log(0.3) - 0.5 * squares - d * np.log(6))
+
+    rng = np.random.default_rng(d)
+    z = rng.standard_normal((4, 500, d))
+    some = Scouting(z, logp(z), fit(z, rng), Budget(logp, 10**6), rng)
+    found = [some.mass_beyond(250, place) for _ in range(400)]
+    error = np.std(found) / 20
+    assert error < 0.01
+    assert 0.9 * 3 / 7 - 4 * error < np.mean(found) < 3 / 7 + 4 * error
+
+
 @pytest.mark.parametrize(("d", "width"), [(2, 5.0), (5, 20.0), (10, 20.0)])
 def test_mass_beyond_all_draws_is_estimated(d, width):
     """Three parts in ten are a wide distribution, without a mode of its own."""

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import fastkam as fk
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.diagnostics import doubts, signs
 
@@ -296,3 +297,16 @@ def test_a_separate_mode_is_apart(weight):
     for _ in range(100):
         modes = rng.random(4000) < weight
         assert signs.has_gap(rng.standard_normal(4000) + 20 * modes)
+
+
+@pytest.mark.parametrize(("module", "options"), [
+    ("fastkam.search.implied", {}),
+    ("fastkam.diagnostics.slopes", {"sampler": "am", "draws": 1000})])
+def test_implied_moments_ask_for_rare_modes(module, options, monkeypatch):
+    """At the end of a default call, and in the verdict on another run."""
+    shares = []
+    monkeypatch.setattr(f"{module}.has_gap", lambda values, share: shares.append(share) or False)
+    result = fk.sample(lambda x: -0.5 * float(x @ x), [0.0, 0.0], seed=1, progress=False,
+                       diagnose=False, **options)
+    result.verdict(evaluations=2000 if options else 0)
+    assert set(shares) == {signs.RAREST}

@@ -132,14 +132,21 @@ def place_beyond(
     return place, evaluations - scouting.budget.left
 
 
-def without_visited(state: RunState, density: Target) -> RunState:
-    """Return the state of a run that has gone on, without a place that its draws have reached."""
+def without_visited(before: RunState, state: RunState, density: Target) -> RunState:
+    """Return the state of a run that has gone on, without a place that its draws have reached.
+
+    `before` is the state from which it has gone on. If its draws, by the same fit, did not leave
+    the place out, those of `state` say nothing, and the place is kept.
+    """
     if not len(state.unvisited):
         return state
     with np.errstate(all="ignore"):
-        scouting = Scouting.of(state, density, 0, generator_of(state.seed, Stream.BEYOND))
-    left_out = scouting is None or scouting.leaves_out(state.unvisited)
-    return state if left_out else replace(state, unvisited=NOWHERE)
+        then, now = (Scouting.of(one, density, 0, generator_of(state.seed, Stream.BEYOND))
+                     for one in (before, state))
+    if then is None or now is None or now.leaves_out(state.unvisited) or not then.leaves_out(
+            state.unvisited):
+        return state
+    return replace(state, unvisited=NOWHERE)
 
 
 def gradient_of(density: Target, points: Array) -> Gradient | None:
@@ -193,6 +200,7 @@ class Scouting:
         cov = np.atleast_2d(np.cov(self.flat.T))
         self.L = np.linalg.cholesky(cov + np.diag(1e-12 * self.sd**2))
         self.without_mass: list[Array] = []  # such modes
+        self.window = Window(None, z)
 
     @classmethod
     def of(
@@ -212,7 +220,9 @@ class Scouting:
         if evaluations and window.coordinates is None:
             budget.take(1)  # to see what the density returns
             slope = gradient_of(density, z[0][:1])
-        return cls(z, log_p, q, budget, rng, slope, state.coordinates)
+        made = cls(z, log_p, q, budget, rng, slope, state.coordinates)
+        made.window = window
+        return made
 
     def place(self, evaluations: int) -> Array:
         """Return a row (1, d + 2) of `RunState.unvisited` if there is such a place, or none."""
@@ -241,8 +251,8 @@ class Scouting:
 
     def leaves_out(self, place: Array) -> bool:
         """Return whether the draws leave out a row (1, d + 2) of `RunState.unvisited`."""
-        z, is_mode = np.ascontiguousarray(place[:, :-2]), np.isnan(place[0, -1])
-        if is_mode:
+        z = np.ascontiguousarray(self.window.points(place[:, :-2]))
+        if np.isnan(place[0, -1]):  # a mode
             return bool(self.main.nearest(z)[0][0] > self.far)
         return bool(self.q.log_density(z)[0] < self.edge)
 

@@ -110,7 +110,7 @@ def compare_evidence(
         if not isinstance(name, str):
             raise TypeError(f"models must have names that are str, not {shown(name)}")
         if not isinstance(model, (Evidence, tuple)) and not hasattr(model, "log_evidence"):
-            raise TypeError(f"models[{name!r}] must be a Result, an Evidence or a pair (log "
+            raise TypeError(f"models[{name!r}] must be a Result, an Evidence or a tuple (log "
                             f"evidence, standard error), not {shown(model)}")
     weights = check_odds(prior_odds, list(models))
     given = {name: known(f"models[{name!r}]", model) for name, model in models.items()
@@ -126,7 +126,8 @@ def compare_evidence(
 def known(name: str, pair: tuple[Any, ...]) -> Evidence:
     """Return the evidence of a pair (value, standard error)."""
     if len(pair) != 2:
-        raise ValueError(f"{name} must be a pair (log evidence, standard error), not {shown(pair)}")
+        raise ValueError(f"{name} must be a tuple (log evidence, standard error), not "
+                         f"{shown(pair)}")
     value, error = pair
     return Evidence(check_number(f"the log evidence of {name}", value),
                     check_number(f"the standard error of {name}", error, least=0.0),

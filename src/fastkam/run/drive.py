@@ -53,7 +53,7 @@ def carry_out_to_its_end(
     """
     if state.budget and options.stop is None:
         options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
-    going = carry_out_thinned if state.undecided else carry_out
+    going, begun = carry_out_thinned if state.undecided else carry_out, state
     outcome = going(state, target, rows, options)
     while True:
         found: list[Finding] = []
@@ -72,7 +72,7 @@ def carry_out_to_its_end(
             outcome = carry_out_thinned(replace(longer, requested=rows), target, rows, options)
             continue
         if suffice or not may_go_on(outcome.state, options):
-            outcome = since_visited(outcome, target)
+            outcome = since_visited(begun, outcome, target)
             if (outcome.state.by_gradients and outcome.state.budget
                     and not len(outcome.state.unvisited)):
                 outcome = with_unvisited(outcome, target, options)
@@ -83,6 +83,7 @@ def carry_out_to_its_end(
             before, outcome = outcome.state, with_density_seen(outcome, target, options)
             if len(outcome.state.unvisited) or outcome.state is not before:
                 outcome = replace(outcome, found=None)
+            outcome.checkpoint.finish(outcome.state)
             return outcome
         state = replace(outcome.state, requested=rows)
         if options.until_stop and LONGER * size_of(state.trace) <= MOST_BYTES:
@@ -118,17 +119,19 @@ def go_on(
     """
     if more is not None:
         rows = int(state.trace.counts.max()) + more
-        return since_visited(
-            carry_out(replace(state, undecided=0, budget=0), target, rows, options), target)
+        begun = replace(state, undecided=0, budget=0)
+        outcome = since_visited(begun, carry_out(begun, target, rows, options), target)
+        outcome.checkpoint.finish(outcome.state)
+        return outcome
     budget = state.budget or (BUDGET if options.until_stop else 0)
     if budget and state.status in ("complete", "stopped"):
         state = replace(state, budget=state.evaluations + budget)
     return carry_out_to_its_end(state, target, state.requested, options)
 
 
-def since_visited(outcome: Outcome, target: Target) -> Outcome:
-    """Return the outcome of a run without a place that no chain had visited, if one has by now."""
-    state = without_visited(outcome.state, target)
+def since_visited(begun: RunState, outcome: Outcome, target: Target) -> Outcome:
+    """Return the outcome of a run without a place that no chain had visited when it began."""
+    state = without_visited(begun, outcome.state, target)
     return outcome if state is outcome.state else replace(outcome, state=state, found=None)
 
 

@@ -22,7 +22,7 @@ log = logging.getLogger("fastkam")
 
 
 def ended(pending):
-    """The tasks that have ended after a moment; those cancelled by others are never waited for."""
+    """The tasks that have ended after a moment; `wait` does not report those that others cancel."""
     done, going = wait(pending, timeout=WATCH_SECONDS, return_when=FIRST_COMPLETED)
     return [*done, *(future for future in going if future.cancelled())]
 

@@ -19,6 +19,7 @@ from fastkam.progress import Progress
 from fastkam.run.groups import ChainGroup
 from fastkam.run.interrupts import Shield
 from fastkam.run.records import check_complete
+from fastkam.run.same_target import OWN_TOLERANCE
 from fastkam.run.state import RunState
 from fastkam.run.trial import check_alone, some_draws
 from fastkam.run.writer import CheckpointWriter
@@ -178,8 +179,8 @@ class Run:
         target = self.target
         if threads > 1 and not (target.needs_gil or target.is_estimate or target.surrogate):
             with self.shield.opened:
-                check_alone(target, [group.point() for group in self.groups])
-                check_alone(target, some_draws(self.trace))
+                check_alone(target, some_draws(self.trace, int(self.past.trace.counts.max())),
+                            OWN_TOLERANCE)
 
     def may_end(self, stop):
         """Whether `stop` ends the run before all its draws are made."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.run.same_target import density_at, differs
+from fastkam.run.same_target import TARGET_TOLERANCE, density_at, differs
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -29,7 +29,8 @@ LOOKS = 6  # rounds of the chains that are measured; other programs may use the 
 PLENTY = 10_000  # evaluations of a chain, with which threads may be tried more than once
 MOST_THREADS = 64
 CHECK_SECONDS = 1.0  # for the comparison of values at the end, after the first value
-MOST_LOOKED_AT, COMPARED = 100_000, 12  # draws; the number compared, of the highest and of others
+# draws; the number compared, of the highest of them and of others; those sorted to find these
+MOST_LOOKED_AT, COMPARED, SORTED = 20_000, 12, 1000
 log = logging.getLogger("fastkam")
 
 
@@ -101,7 +102,10 @@ class Trial:
         check_alone(groups[0].target, [group.point() for group in groups])
 
 
-def check_alone(target: Target, points: Iterable[tuple[NDArray[np.float64], float]]) -> None:
+def check_alone(
+    target: Target, points: Iterable[tuple[NDArray[np.float64], float]],
+    tolerance: float = TARGET_TOLERANCE,
+) -> None:
     """Refuse the log densities of points that several threads have evaluated, if they are wrong.
 
     Each is compared with that of a call while no other thread calls the function. A function that
@@ -110,28 +114,37 @@ def check_alone(target: Target, points: Iterable[tuple[NDArray[np.float64], floa
     begun = time.perf_counter()
     for x, kept in points:
         found = density_at(target, x, None)
-        if differs(found, kept):
+        if not abs(found - kept) <= tolerance * max(1.0, abs(kept)):
             if differs(density_at(target, x, None), found):
                 return
             raise RuntimeError(
                 "the log density is not the same when several threads call the function: "
                 f"{kept!r} among others, {found!r} alone, at x = "
                 f"{np.array2string(x, threshold=8)}; sample again with threads=1, or for a pointer "
-                "give Target.from_c(..., thread_safe=False)")
+                "give Target.from_c(..., thread_safe=False). (If its data have changed during the "
+                "run, keep them as they are.)")
         if time.perf_counter() - begun > CHECK_SECONDS:
             return
 
 
-def some_draws(trace: Trace | StoredTrace) -> Iterator[tuple[NDArray[np.float64], float]]:
-    """Draws, and their log densities: the highest, where chains stay, and equally spaced ones."""
-    if trace.stat_names is None or not trace.rows:
+def some_draws(
+    trace: Trace | StoredTrace, first: int
+) -> Iterator[tuple[NDArray[np.float64], float]]:
+    """Draws from the row `first` on, and their log densities.
+
+    They are the highest, where chains stay if their value is too high, and equally spaced ones.
+    """
+    if trace.stat_names is None or trace.rows <= first:
         return
-    step = max(1, len(trace.counts) * trace.rows // MOST_LOOKED_AT)
-    logp = np.asarray(trace.logp[:, : trace.rows : step])
-    highest = np.unique(logp, return_index=True)[1][-COMPARED:]
-    spaced = np.linspace(0, logp.size - 1, COMPARED).astype(int)
-    for k, row in zip(*np.unravel_index(np.r_[highest, spaced], logp.shape), strict=True):
-        yield np.array(trace.x[k, row * step]), float(logp[k, row])
+    step = max(1, len(trace.counts) * (trace.rows - first) // MOST_LOOKED_AT)
+    logp = np.asarray(trace.logp[:, first : trace.rows : step])
+    flat = logp.reshape(-1)
+    top = flat.argsort()[::-1] if flat.size <= SORTED else flat.argpartition(-SORTED)[-SORTED:]
+    _, different = np.unique(flat[top], return_index=True)
+    spaced = np.linspace(0, flat.size - 1, COMPARED).astype(int)
+    for i in [*top[different[-COMPARED:]].tolist(), *spaced.tolist()]:
+        k, row = divmod(i, logp.shape[1])
+        yield np.array(trace.x[k, first + row * step]), float(flat[i])
 
 
 class Measured:

@@ -93,6 +93,7 @@ class CheckpointWriter:
         self.earlier = EarlierFile() if earlier is None else earlier
         self.last = time.monotonic()
         self.error: Exception | None = None
+        self.written: RunState | None = None
         self.revision: int | None = None  # number of the last state in the store
         self.failed, self.tidy = "", False
         if path is not None:
@@ -120,8 +121,14 @@ class CheckpointWriter:
             warn(SamplingWarning(message))
         self.last = time.monotonic()
 
+    def finish(self, run: RunState) -> None:
+        """Write the last checkpoint, unless it has been written."""
+        if run is not self.written:
+            self.write(run)
+
     def write(self, run: RunState) -> None:
         """Write a checkpoint."""
+        self.written = run
         try:
             if self.store is not None:
                 self.failed = f"store={str(self.store.path)!r}"
