@@ -303,7 +303,7 @@ def test_a_separate_mode_is_apart(weight):
     ("fastkam.search.implied", {}),
     ("fastkam.diagnostics.slopes", {"sampler": "am", "draws": 1000})])
 def test_implied_moments_ask_for_rare_modes(module, options, monkeypatch):
-    """At the end of a default call, and in the verdict on another run."""
+    """Both of a default call and of the verdict on another run."""
     shares = []
     monkeypatch.setattr(f"{module}.has_gap", lambda values, share: shares.append(share) or False)
     result = fk.sample(lambda x: -0.5 * float(x @ x), [0.0, 0.0], seed=1, progress=False,
