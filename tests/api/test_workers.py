@@ -84,6 +84,23 @@ def test_workers_that_are_killed_again_and_again(tmp_path, short_tasks):
     assert_same(fk.load(tmp_path / "run.fk"), result)
 
 
+def test_a_worker_that_dies_without_a_task_is_replaced():
+    def done(future):
+        while not future.done():
+            each.tend()
+            time.sleep(0.01)
+        return future.result()
+
+    with new_pool(1) as pool:
+        each = tasks.OneEach(pool)
+        pid = done(each.submit(os.getpid))
+        os.kill(pid, signal.SIGKILL)
+        while not each.free[0]._broken:
+            time.sleep(0.01)
+        assert done(each.submit(os.getpid)) != pid
+        each.shutdown()
+
+
 def slow(x):
     time.sleep(0.0005)
     return densities.python(x)

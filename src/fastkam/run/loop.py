@@ -175,9 +175,10 @@ class Run:
         return status, failure
 
     def check_compiled(self, threads):
-        """Compare log densities of a compiled function, if several threads may have called it."""
+        """Compare log densities of a compiled function whose chains ran in several threads."""
         target = self.target
-        if threads > 1 and not (target.needs_gil or target.is_estimate or target.surrogate):
+        if threads > 1 and len(self.groups) > 1 and not (
+                target.needs_gil or target.is_estimate or target.surrogate):
             with self.shield.opened:
                 check_alone(target, some_draws(self.trace, int(self.past.trace.counts.max())),
                             OWN_TOLERANCE)

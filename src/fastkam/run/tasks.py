@@ -206,7 +206,13 @@ class OneEach(Executor):
             future, function, args = self.waiting.popleft()
             if future.set_running_or_notify_cancel():
                 pool = self.free.pop() or self.pool()
-                self.running[pool.submit(function, *args)] = pool, future
+                try:
+                    inner = pool.submit(function, *args)
+                except BrokenExecutor:  # its worker has died without a task
+                    pool.shutdown(wait=False)
+                    pool = self.pool()
+                    inner = pool.submit(function, *args)
+                self.running[inner] = pool, future
 
     def shutdown(self, wait=True, *, cancel_futures=False):
         for pool in [*self.free, *(pool for pool, _ in self.running.values())]:
