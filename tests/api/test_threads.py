@@ -57,76 +57,67 @@ def test_the_number_of_chains_does_not_change_the_first():
     assert len({chain.tobytes() for chain in many.draws}) == 5
 
 
-def test_a_serial_target_is_never_in_two_threads():
-    inside, most = [0], [0]
-    lock = threading.Lock()
+class Counting:
+    """Serial targets of one C function, and the most threads that were in it at once."""
 
-    @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, densities.DOUBLES)
-    def density(n, x):
-        with lock:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-        value = sum(densities.python(x[:n]) for _ in range(20)) / 20
-        with lock:
-            inside[0] -= 1
-        return value
+    def __init__(self):
+        self.inside, self.most, self.lock = 0, 0, threading.Lock()
 
-    serial = fk.Target.from_c(density, D, thread_safe=False)
-    assert serial.serial
-    sample(serial, np.ones(D), draws=200, threads=3, **OPTIONS)
-    assert most == [1]
-    with ThreadPoolExecutor(3) as pool:
-        sample(serial, np.ones(D), draws=200, executor=pool, **OPTIONS)
-    assert most == [1]
-
-
-def test_runs_in_several_threads_take_turns_with_a_serial_target():
-    """Both call one C function, as different targets, in search and run."""
-    inside, most, lock = [0], [0], threading.Lock()
-
-    def make():
+    def target(self):
         @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, densities.DOUBLES)
         def density(n, x):
-            with lock:
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
+            with self.lock:
+                self.inside += 1
+                self.most = max(self.most, self.inside)
             value = sum(densities.python(x[:n]) for _ in range(20)) / 20
             time.sleep(1e-5)
-            with lock:
-                inside[0] -= 1
+            with self.lock:
+                self.inside -= 1
             return value
 
         return fk.Target.from_c(density, D, thread_safe=False)
 
+
+def test_a_serial_target_is_never_in_two_threads():
+    counting = Counting()
+    serial = counting.target()
+    assert serial.serial
+    sample(serial, np.ones(D), draws=200, threads=3, **OPTIONS)
+    assert counting.most == 1
+    with ThreadPoolExecutor(3) as pool:
+        sample(serial, np.ones(D), draws=200, executor=pool, **OPTIONS)
+    assert counting.most == 1
+
+
+def test_runs_in_several_threads_take_turns_with_a_serial_target():
+    """In search and run; the two targets are different objects."""
+    counting = Counting()
+
     def run(seed):
-        return fk.sample(make(), np.ones(D), seed=seed, draws=100, tune=50, chains=2,
+        return fk.sample(counting.target(), np.ones(D), seed=seed, draws=100, tune=50, chains=2,
                          progress=False, diagnose=False)
 
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(run, seed) for seed in (1, 2)]
         found = [one.result(timeout=60) for one in both]
-    assert most == [1]
+    assert counting.most == 1
     assert_same(run(1), found[0])
 
 
-def other_in_threads(share, shift=3.0):
-    """A pointer whose values are shifted, in this share of the calls from worker threads."""
-    calls = [0]
-
+def other_in_threads(above, shift):
+    """A pointer whose values are shifted in worker threads, where x[0] is above a number."""
     @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, densities.DOUBLES)
     def density(n, x):
-        value = densities.python(x[:n])
-        if threading.current_thread() is threading.main_thread():
-            return value
-        calls[0] += 1
-        return value + shift * (calls[0] % round(1 / share) == 0)
+        wrong = x[0] > above and threading.current_thread() is not threading.main_thread()
+        return densities.python(x[:n]) + shift * wrong
 
     return density
 
 
-@pytest.mark.parametrize(("share", "shift"), [(1.0, 3.0), (0.02, 3.0), (0.5, -1.5)])
-def test_a_pointer_that_several_threads_must_not_call_ends_the_run(share, shift):
-    density = other_in_threads(share, shift)
+@pytest.mark.parametrize(("above", "shift"), [(-np.inf, 3.0), (1.5, 3.0), (0.0, -0.5)])
+def test_a_pointer_that_several_threads_must_not_call_ends_the_run(above, shift):
+    """Everywhere; in a small part, where chains stay; and in half, where they stay for less."""
+    density = other_in_threads(above, shift)
     with pytest.raises(fk.SamplingError, match=r"not the same when several threads.*thread_safe="
                                                ) as caught:
         sample(density, np.ones(D), draws=500, threads=2, **OPTIONS)
