@@ -314,6 +314,25 @@ def test_a_histogram_is_a_distribution():
         assert one.logp(np.array(z)) == other.logp(np.array(z))
 
 
+@pytest.mark.parametrize(("d", "lead", "shape"), [(1, None, ()), (1, 2, (2,)), (2, 3, (3, 2))])
+def test_kernel_densities(d, lead, shape):
+    """Such as those of the draws of an earlier run."""
+    rng = np.random.default_rng(4)
+    kernel = stats.gaussian_kde(rng.standard_normal((d, 40)) ** 3, weights=np.arange(1.0, 41.0))
+    made = problem(kernel if lead is None else (kernel, lead))
+    assert made.shapes["k"] == shape
+    x = rng.standard_normal((10, made.n_x))
+    np.testing.assert_allclose(
+        made.log_prior(x), kernel.logpdf(x.reshape(-1, d).T).reshape(10, -1).sum(axis=1))
+    for z in x:
+        steps = 1e-5 * np.eye(len(z))
+        differences = [(made.log_prior_z(z + s) - made.log_prior_z(z - s)) / 2e-5 for s in steps]
+        np.testing.assert_allclose(made.logp_grad(z)[1], differences, rtol=1e-4, atol=1e-6)
+    draws = made.sample_prior(2000, 7).reshape(2000, -1, d)
+    for one, other in zip(draws[:, -1].T, kernel.resample(2000, 8), strict=True):
+        assert stats.ks_2samp(one, other).pvalue > 1e-5
+
+
 @pytest.mark.parametrize(("value", "says"), [
     (stats.poisson(3), "'k'.*must be continuous.*discrete"),
     (stats.multinomial(3, [0.2, 0.8]), "'k'.*must be continuous"),

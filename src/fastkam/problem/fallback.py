@@ -120,3 +120,24 @@ class Multivariate:
         for i, step in enumerate(np.diag(h)):
             slope[i] = sum(w * self.logp(x + k * step) for k, w in WEIGHTS.items()) / h[i]
         return self.logp(x), slope
+
+
+class KernelDensity(Multivariate):
+    """Blocks of a kernel density estimate.
+
+    Parameters
+    ----------
+    distribution : scipy.stats.gaussian_kde
+    """
+
+    def __init__(self, distribution: Any) -> None:
+        super().__init__(distribution, (distribution.d, 1))
+
+    @cached_property
+    def quartiles(self) -> Array:
+        """The quartiles of each element, (3, d), of the points of the estimate."""
+        return np.asarray(np.quantile(self.distribution.dataset, QUARTILES, axis=1))
+
+    def logps(self, X: Array) -> Array:
+        """The log density at each row of X (k, d), (k,)."""
+        return np.asarray(self.distribution.logpdf(X.T))

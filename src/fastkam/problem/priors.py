@@ -16,7 +16,7 @@ from scipy import stats
 from fastkam._core.linalg.decomposition import cholesky, inverse, product
 from fastkam._core.numerics.elementary import log
 from fastkam.arguments import check_integer, near, shown
-from fastkam.problem.fallback import Multivariate, Univariate
+from fastkam.problem.fallback import KernelDensity, Multivariate, Univariate
 from fastkam.problem.families import FAMILIES, LOGS, Entry
 from fastkam.problem.lkj import LKJ
 
@@ -116,6 +116,8 @@ def parameter_prior(name: str, value: Any) -> ParameterPrior:
     check_distribution(name, value)
     if isinstance(value, LKJ):
         return lkj_prior(value, shape or ())
+    if isinstance(value, stats.gaussian_kde):
+        return kernel_density_prior(value, shape or ())
     if is_multivariate(value):
         return multivariate_prior(name, value, shape or ())
     return univariate_prior(name, value, shape)
@@ -187,6 +189,16 @@ def lkj_prior(value: LKJ, lead: tuple[int, ...]) -> ParameterPrior:
         (*lead, value.n, value.n), np.full(n * k, -inf), np.full(n * k, inf),
         np.zeros(n * k, np.int64), [row] * k, "cholesky_corr",
         draw=lambda m, rng: value.rvs((m, k), rng).reshape(m, -1))
+
+
+def kernel_density_prior(value: stats.gaussian_kde, lead: tuple[int, ...]) -> ParameterPrior:
+    """Independent blocks, of shape `lead`; scalars, if the kernel density is of one dimension."""
+    n = prod(lead) * value.d
+    row: Row = ("python", value.d, 0.0, 1.0, 0.0, 0.0, 0.0, None, None, KernelDensity(value))
+    return ParameterPrior(
+        lead if value.d == 1 else (*lead, value.d), np.full(n, -inf), np.full(n, inf),
+        np.zeros(n, np.int64), [row] * prod(lead), exchangeable=value.d == 1,
+        draw=lambda m, rng: value.resample(m * prod(lead), rng).T.reshape(m, n))
 
 
 # ---- univariate ----

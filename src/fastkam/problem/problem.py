@@ -54,8 +54,8 @@ class Problem(Described):
     prior : dict, optional
         The parameters by name, in their order in x. A value is a frozen distribution of
         scipy.stats, univariate (its parameters may be arrays) or multivariate; a pair
-        (distribution, shape) for independent elements; `fastkam.LKJ`; or None or (None, shape),
-        for no prior.
+        (distribution, shape) for independent elements; `scipy.stats.gaussian_kde` or
+        `fastkam.LKJ`; or None or (None, shape), for no prior.
     bounds : optional
         For parameters without a prior: a dict {name: (low, high)}, a list of (low, high) for each
         coordinate, an array (d, 2) or `scipy.optimize.Bounds`; None means no bound.
