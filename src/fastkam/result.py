@@ -120,10 +120,13 @@ class Result(Outputs):
         workers since the run was begun or resumed, the slowest points, and failures.
     """
 
-    def __init__(self, state: RunState, target: Target | None = None) -> None:
-        self.workers: Workers | None = None
+    def __init__(
+        self, state: RunState, target: Target | None = None, desk: Desk | None = None
+    ) -> None:
         super().__init__(state)
         self.target = target
+        self.workers: Workers | None = None if desk is None else desk.report()
+        self.kept = None if desk is None else desk.kept
 
     # ---- resample, resume and save ----
 
@@ -379,6 +382,6 @@ def go_on_with(
         state = moved_into(options.store, state)
     with options.shield, options.report, options.closing, writing(state):
         outcome = go_on(state, target, draws, options)
-        new = Result(outcome.state, own)
-        new.workers, new.found = desk.report(), outcome.found
+        new = Result(outcome.state, own, desk)
+        new.found = outcome.found
         return conclude(new, outcome, options)

@@ -213,8 +213,9 @@ def sample(
     evaluations : path, optional
         A file to which every call of the function is appended (of the likelihood, if there is a
         prior), to be read with `fastkam.Evaluations`. Calls that are in the file are not repeated.
-        The function must be the same: if its digest differs from that in the file, five calls or
-        more, if they are fast, are repeated and compared, with their gradients and extras.
+        `Result.log_evidence` and `Result.verdict` use it too, while it exists. The function must be
+        the same: if its digest differs from that in the file, five calls or more, if they are fast,
+        are repeated and compared, with their gradients and extras.
     on_error : str
         What to do with a point at which the function has raised an exception, or the worker has
         died, twice, or at which the log density is +inf: "stop" ends the run with that error;
@@ -330,8 +331,8 @@ def sample(
 
 def concluded(outcome: Outcome, call: Call) -> Result:
     """The result of a run, with its warnings."""
-    result = Result(outcome.state, call.own)
-    result.workers, result.found = call.options.desk.report(), outcome.found
+    result = Result(outcome.state, call.own, call.options.desk)
+    result.found = outcome.found
     return conclude(result, outcome, call.options)
 
 
@@ -346,6 +347,6 @@ def of_learning(
     outcome = call.weighted()
     if isinstance(error, KeyboardInterrupt):
         return concluded(outcome, call)
-    error.result = Result(outcome.state, call.own)
+    error.result = Result(outcome.state, call.own, call.options.desk)
     error.add_note(f"{outcome.state.evaluations} evaluations are kept in .result.state.calls")
     raise error

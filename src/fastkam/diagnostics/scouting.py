@@ -34,7 +34,7 @@ from fastkam._core.numerics.elementary import exp, log
 from fastkam.diagnostics.faults import tails
 from fastkam.diagnostics.look import Finding, Look
 from fastkam.diagnostics.slopes import Slopes, by_gradients
-from fastkam.evidence.density import Density, Window, target_for
+from fastkam.evidence.density import Density, Window, recorded, target_for
 from fastkam.evidence.proposals import draws_in, fit
 from fastkam.numerics.descent import minimized
 from fastkam.numerics.median import median
@@ -105,18 +105,19 @@ def scout(
     if density is None:
         raise ValueError("target must be given: a result from a file, or of an AskTell, does not "
                          "hold the density")
-    state = result.state
+    state, place = result.state, NOWHERE
     if target is None:
         check_own_density(state, density)
     found: list[Finding] = []
-    place, scouting = NOWHERE, Scouting.of(state, density, evaluations, rng)
-    if scouting is None:
-        return found, place, 0
-    slopes = Slopes(density, scouting.gradient, scouting.budget, rng)
-    with np.errstate(all="ignore"), suppress(Spent):
-        found += by_tails(state, scouting.budget, evaluations)
-        found += by_gradients(state, slopes, evaluations)
-        place = scouting.place(scouting.budget.left)
+    with recorded(result, density, given=target is not None) as density:
+        scouting = Scouting.of(state, density, evaluations, rng)
+        if scouting is None:
+            return found, place, 0
+        slopes = Slopes(density, scouting.gradient, scouting.budget, rng)
+        with np.errstate(all="ignore"), suppress(Spent):
+            found += by_tails(state, scouting.budget, evaluations)
+            found += by_gradients(state, slopes, evaluations)
+            place = scouting.place(scouting.budget.left)
     return found, place, evaluations - scouting.budget.left
 
 

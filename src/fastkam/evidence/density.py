@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,7 +13,13 @@ from fastkam._core.engine.fault import Fault
 from fastkam.density.forms import target_of
 from fastkam.errors import SamplingError
 from fastkam.run.faults import describe
-from fastkam.run.same_target import check_density_of, check_draws_of, check_noise_of, target_in
+from fastkam.run.same_target import (
+    check_density_of,
+    check_draws_of,
+    check_noise_of,
+    check_own_density,
+    target_in,
+)
 from fastkam.search.evaluator import Evaluator
 
 if TYPE_CHECKING:
@@ -38,6 +46,22 @@ def target_for(result: Result, target: Any, vectorized: bool) -> Target | None:
     check_density_of(state, made)
     check_draws_of(state, made)
     return made
+
+
+@contextmanager
+def recorded(result: Result, density: Target, *, given: bool) -> Iterator[Target]:
+    """The density of `target_for`, with its calls in the run's file of calls, if there is one.
+
+    A density that was given has no such file; that of the result must not have changed.
+    """
+    if given or result.kept is None:
+        yield density
+        return
+    check_own_density(result.state, density)
+    from fastkam.points.opening import keeping
+
+    with keeping(density, result.state.layout.numbered, result.kept) as made:
+        yield made
 
 
 class Window:

@@ -12,7 +12,7 @@ from fastkam._core.density.problem_target import ProblemTarget
 from fastkam.arguments import check_choice, check_flag, check_generator, check_integer, check_number
 from fastkam.diagnostics.tempering import tempering
 from fastkam.evidence.bridged import Bridged, by_fitted, by_frozen, doubts
-from fastkam.evidence.density import LEAST_ROWS, target_for
+from fastkam.evidence.density import LEAST_ROWS, recorded, target_for
 from fastkam.evidence.pareto import k_hat
 from fastkam.evidence.proposals import is_resampled
 from fastkam.evidence.weighted import by_weights
@@ -147,7 +147,8 @@ def log_evidence(
     estimates = tempered(result)
     if density is not None and evaluations != 0 and wanted in (None, BRIDGE):
         rng = generator_of(state.seed, Stream.EVIDENCE) if rng is None else rng
-        made = by_fitted(result, density, evaluations, rng)
+        with recorded(result, density, given=target is not None) as at:
+            made = by_fitted(result, at, evaluations, rng)
         if made is not None and frozen is not None:     # what the chains lack, every q lacks
             made = replace(made, apart=frozen.apart)
         bridges[BRIDGE] = made

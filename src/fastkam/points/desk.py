@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 SPREADS = ("chains", "points", "prefetch")
 ON_ERROR = ("stop", "reject")
 SLOW_SECONDS = 0.02  # seconds per evaluation from which points are sent as tasks
+
+
+class Kept(NamedTuple):
+    """The file of a run's calls, and `on_error` of the run."""
+
+    path: str
+    on_error: str
 
 
 class Desk:
@@ -183,6 +191,13 @@ class Desk:
     def state(self) -> RunState | None:
         """The state of the present run, or that in which the last ended; None before."""
         return self.past if self.run is None else self.run.state("running")
+
+    @property
+    def kept(self) -> Kept | None:
+        """The file of calls, if there is one."""
+        if self.evaluations is None or self.pool is None:
+            return None
+        return Kept(os.path.abspath(self.evaluations), self.on_error)
 
     def report(self) -> Workers | None:
         """The report on the workers."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +18,11 @@ from fastkam.points.executor import TakesPoints
 from fastkam.points.pool import Carrier, PointPool
 from fastkam.points.records import Form
 from fastkam.points.reply import Reply
-from fastkam.points.target import of_function
+from fastkam.points.target import Lookup, of_function, through
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
+    from fastkam.points.desk import Kept
     from fastkam.run.workers import CallExecutor
 
 Array = NDArray[np.float64]
@@ -53,8 +56,7 @@ def make_pool(
         carrier = given if isinstance(given, TakesPoints) else OverExecutor(executor, inner)
     if evaluations is None:
         return PointPool(carrier, Calls(), on_error)
-    form = Form(inner.dim, names if len(names) == inner.dim else [], target=digest_of(inner))
-    calls = FileOfCalls(evaluations, form, on_error == "reject")
+    calls = calls_of(inner, names, evaluations, on_error)
     try:
         if not isinstance(carrier, TakesPoints):
             check_same(carrier, calls)
@@ -62,6 +64,31 @@ def make_pool(
         calls.close()
         raise
     return PointPool(carrier, calls, on_error)
+
+
+def calls_of(inner: Target, names: list[str], path: Any, on_error: str) -> FileOfCalls:
+    """The file of the calls of a function, open; the parameters are those of `make_pool`."""
+    form = Form(inner.dim, names if len(names) == inner.dim else [], target=digest_of(inner))
+    return FileOfCalls(path, form, on_error == "reject")
+
+
+@contextmanager
+def keeping(target: Target, names: list[str], kept: Kept) -> Iterator[Target]:
+    """The target; its calls are taken from the file of a run and added to it, if it still exists.
+
+    The file is not compared with the target, which must be that of the run. The names are those of
+    `make_pool`.
+    """
+    if not os.path.exists(kept.path):
+        yield target
+        return
+    inner = of_function(target)
+    calls = calls_of(inner, names, kept.path, kept.on_error)
+    pool = PointPool(Here(inner), calls, kept.on_error)
+    try:
+        yield through(target, Lookup(pool))
+    finally:
+        pool.close()
 
 
 def check_same(carrier: Carrier, calls: FileOfCalls) -> None:

@@ -1,0 +1,115 @@
+"""The file of calls also has those of `log_evidence` and `verdict`, after the run."""
+
+import copy
+
+import numpy as np
+import pytest
+from runs import sample
+from scipy import stats
+
+import fastkam as fk
+
+PRIOR = {"x": (stats.norm(0, 3), 2)}
+
+
+class Counted:
+    """A log likelihood that counts its calls; it fails where x[0] is large, and after `most` calls.
+    """
+
+    def __init__(self):
+        self.n, self.most, self.largest = 0, np.inf, np.inf
+
+    def __call__(self, x):
+        if self.n >= self.most:
+            raise KeyError("license")
+        self.n += 1
+        if x[0] > self.largest:
+            raise ValueError("no solution")
+        return -0.5 * x @ x
+
+
+def run(f, path):
+    return sample(f, prior=PRIOR, sampler="am", draws=200, tune=200, seed=1, evaluations=path,
+                  diagnose=False)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "calls.fk"
+
+
+@pytest.mark.parametrize("ask", [
+    lambda result: result.log_evidence(), lambda result: result.verdict(evaluations=300)])
+def test_they_are_kept_and_not_made_twice(path, ask, monkeypatch):
+    """And the outcome is that without the file."""
+    monkeypatch.chdir(path.parent)
+    f = Counted()
+    result = run(f, path.name)  # relative to the folder at the time of the run
+    (path.parent / "elsewhere").mkdir()
+    monkeypatch.chdir(path.parent / "elsewhere")
+    before, of_run = f.n, len(fk.Evaluations(path))
+    first = ask(copy.copy(result))
+    made = len(fk.Evaluations(path)) - of_run
+    assert made >= 200
+    assert made < f.n - before <= made + 2  # these compare the density with that of the run
+    before = f.n
+    assert repr(ask(copy.deepcopy(result))) == repr(first)
+    assert f.n - before <= 2
+    path.unlink()
+    assert repr(ask(result)) == repr(first)
+    assert f.n - before >= made
+    assert not path.exists()
+
+
+def test_a_run_that_resumes_keeps_them_too(path):
+    f = Counted()
+    more = run(f, path).resume(50, evaluations=path, diagnose=False)
+    before, of_runs = f.n, len(fk.Evaluations(path))
+    more.log_evidence()
+    assert f.n - before - 1 == len(fk.Evaluations(path)) - of_runs > 200
+
+
+def test_a_given_target_has_no_file(path):
+    f = Counted()
+    result = run(f, path)
+    result.save(path.with_suffix(".npz"))
+    before = len(fk.Evaluations(path))
+    for one in (fk.load(path.with_suffix(".npz")), result):
+        one.log_evidence(target=fk.Problem(f, prior=PRIOR))
+    assert len(fk.Evaluations(path)) == before
+
+
+def test_a_file_in_use_is_refused(path):
+    result, seen = run(Counted(), path), []
+
+    def other(x):
+        if not seen:
+            with pytest.raises(ValueError, match=r"calls.fk' is in use by another run"):
+                result.log_evidence()
+            seen.append(x)
+        return -0.5 * x @ x
+
+    path.unlink()
+    run(other, path)
+    assert seen
+
+
+def test_an_error_keeps_the_calls_before_it(path):
+    f = Counted()
+    result = run(f, path)
+    f.most = f.n + 50
+    with pytest.raises(fk.SamplingError, match=r"KeyError.*license"):
+        result.log_evidence()
+    assert len(fk.Evaluations(path)) > f.n  # with those that failed
+    f.most = np.inf
+    assert np.isfinite(result.log_evidence().value)
+
+
+def test_points_that_fail_have_no_density(path):
+    f = Counted()
+    result = run(f, path)
+    f.largest = float(result.draws[..., 0].max())
+    kept = result.log_evidence()
+    assert any(fk.Evaluations(path).errors)
+    path.unlink()
+    assert result.log_evidence().value == kept.value
