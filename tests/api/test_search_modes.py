@@ -226,3 +226,40 @@ def test_a_point_behind_the_middle_of_another_mode_is_suspicious():
     found, *_ = suspicious(population.evaluate, window, population.fit(window), x,
                            population.evaluate(x))
     np.testing.assert_array_equal(found, x)
+
+
+def far_apart(tail):
+    """A mode whose first coordinate has heavy tails, and a narrow one 15 widths away."""
+    center = np.array([0, 11.0, 11.0, 0, 0, 0])
+
+    def f(x):
+        y = tail * np.arcsinh(x[0])
+        heavy = np.log(tail) + np.log(np.cosh(y)) - 0.5 * np.log1p(x[0] ** 2)
+        wide = heavy - 0.5 * (np.sinh(y) ** 2 + x[1:] @ x[1:])
+        narrow = -0.5 * ((x - center) ** 2).sum() / 0.5**2 - 6 * np.log(0.5)
+        return float(np.logaddexp(np.log(0.4) + wide, np.log(0.6) + narrow))
+
+    return f, np.stack([np.zeros(6), center])
+
+
+def one_in_the_shoulder():
+    """A wide mode, one 14 of its widths away, and a small one 3 widths away."""
+    means = np.array([[0, 0, 0, 0, 0, 0], [14, 5, 0, 0, 0, 0], [0, 0, 4, 4, -4, 0]])
+    sds, shares = np.array([2.2, 0.8, 1.0]), np.array([0.14, 0.77, 0.09])
+
+    def f(x):
+        logs = np.log(shares / sds**6) - 0.5 * ((x - means) ** 2).sum(axis=1) / sds**2
+        return float(np.logaddexp.reduce(logs))
+
+    return f, means
+
+
+@pytest.mark.parametrize(("density", "seed"), [
+    *((far_apart(0.75), seed) for seed in (1, 3, 5)),
+    *((one_in_the_shoulder(), seed) for seed in (1, 4, 7))])
+def test_modes_beyond_tails_and_beyond_other_modes(density, seed):
+    """Points in the far mode are less high than those in heavy tails; a third one is found next."""
+    f, modes = density
+    found = fk.choose_sampler(f, np.full(6, 0.3), seed=seed).search.mixture.means[1:]
+    squares = ((found - modes[:, None]) ** 2).sum(axis=2)
+    assert (squares.min(axis=1) < 6).all()

@@ -17,6 +17,7 @@ from fastkam.run.rules import CURABLE, Evaluations, Limits
 from fastkam.run.stored import StoredTrace
 from fastkam.run.trace import COLUMNS, AnyTrace, Trace
 from fastkam.search.beyond import with_unvisited
+from fastkam.search.cut import LOOK, may_have_missed
 from fastkam.search.implied import disagrees, with_implied
 from fastkam.search.raw import with_density_seen
 
@@ -209,8 +210,10 @@ def most_thinned(state: RunState, rows: int) -> int:
         return MOST_THINNED
     # evaluations in a step of all chains
     each = max(1, state.evaluated) / (state.tune + state.trace.rows)
-    left = max(0, state.budget - state.searched) / each - state.tune
-    return int(np.clip(left / rows, 1, MOST_THINNED))
+    left = max(0, state.budget - state.searched)
+    if may_have_missed(state):
+        left -= min(LOOK, left // 3)  # for a look for modes after the run
+    return int(np.clip((left / each - state.tune) / rows, 1, MOST_THINNED))
 
 
 def least_effective(state: RunState) -> float:

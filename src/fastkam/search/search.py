@@ -57,6 +57,7 @@ BENT = 3  # number of components of a bent density, at least
 ROUGH = 0.6  # acceptance below which a density is less nearly normal
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 LEFT = 0.05  # weight of modes that walkers have left
+MOST_LOOKS, FOR_LOOKS = 4, 0.75  # looks for modes, each after one that has found some; share
 BRIEF_STAGES, FULL_STAGES = 10, 40  # of the approach, at most
 
 
@@ -98,7 +99,7 @@ class Searcher:
         self.start, self.extent = self.origin, self.scales  # of the walkers, see far_away
         self.derivatives: newton.Derivatives | None = None  # by gradients, if there are any
         self.population: Population | None = None
-        self.beyond: Mixture | None = None  # fitted where walkers had been moved into other modes
+        self.beyond: list[Mixture] = []  # fitted where walkers had been moved into other modes
         self.spent = False  # whether it has ended early
         self.looking = False  # for modes
         self.limited = False  # by the run
@@ -209,23 +210,28 @@ class Searcher:
             self.seen.append((population.x.copy(), population.logp.copy()))
             population.spread(SPREAD_STEPS, SPREAD)
             window = self.agree(population, most_evaluations)
-        if self.look_beyond(population, window):
+        for _ in range(MOST_LOOKS):
+            if not self.look_beyond(population, window):
+                break
             self.normal, population.approximation = False, None
             population.forget()
             population.learn(window)
             population.learn(population.window(FIRST_WINDOW))
-            self.beyond = population.mixture
+            if population.mixture is not None:
+                self.beyond.append(population.mixture)
             window = self.agree(population, most_evaluations)
+            if self.limited or self.evaluate.n > FOR_LOOKS * most_evaluations:
+                break
         return window
 
     def mixture(self, window: Window) -> Mixture | None:
         """The mixture of a window's states, and of modes that have few walkers or have lost them.
         """
         assert self.population is not None
-        q, beyond = self.population.fit(window), self.beyond
+        q = self.population.fit(window)
         if q is None:
             return None
-        if beyond is not None:
+        for beyond in reversed(self.beyond):
             left = q.nearest(beyond.means[1:])[0] > farthest(self.d)
             weights, means, factors = (part[1:][left] for part in (
                 beyond.weights, beyond.means, beyond.factors))

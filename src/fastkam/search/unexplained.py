@@ -5,8 +5,8 @@ density. So a point far from all components of q is suspicious if a step towards
 component lowers the log density. In many dimensions such points are rare: far from two modes a step
 towards one of them leads towards the other, too. There the log density is above that of the nearest
 component, and its gradient leads to the mode whose part it is: of two modes of the same shape, in a
-single step of Newton's method. So some steps along gradients are made from the points that are
-highest above q.
+single step of Newton's method. So steps along gradients are made from the points whose densities
+are the most surprising for their distances and directions (outliers.py).
 
 Walkers climb from all these points, each alone. A walker that ends where the density is far above
 q, and not below that of the other walkers, has found a mode that q misses.
@@ -19,11 +19,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.linalg.decomposition import product
+from fastkam._core.linalg.decomposition import inverse, product
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
 from fastkam.search.apart import is_apart
 from fastkam.search.mixture import Mixture
+from fastkam.search.outliers import residuals
 from fastkam.search.population import Population, Window, largest_drop
 
 Array = NDArray[np.float64]
@@ -34,9 +35,10 @@ MOST_TRIED, MOST_WALKERS = 150, 16
 FIRST = 0.025  # the first steps of walkers from there, as parts of the way to the nearest component
 PAUSES = 2  # stages in a row in which such a walker may fail to climb
 UNEXPLAINED = 5.0  # log density above q, in comparison with the states of q
-MOST_LED, LED_STEPS = 12, 2  # points from which gradients are followed; steps
+SURPRISING, MOST_DIMENSIONS = 2.5, 30  # error of the regression of log drops; dimensions for it
+MOST_LED, LED_STEPS = 12, 8  # points from which gradients are followed; steps
 DIFFERENCE = 0.1  # by which gradients are computed, in standard deviations
-LENGTHS = 0.03, 0.1, 0.3, 1.0, 3.0  # of the steps; 1 leads to the mode of a component's shape
+LENGTHS = 0.01, 0.03, 0.1, 0.3, 1.0, 3.0  # of the steps; 1 leads to the mode of a component's shape
 
 
 def modes_beyond(
@@ -65,8 +67,9 @@ def modes_beyond(
     """
     parts = [suspicious(population.evaluate, window, q, *points)]
     if population.wrap is None:
+        led = unexpected(q, *points, level_of(window))[:MOST_LED]
         parts.append(led_uphill(
-            population.evaluate, window, q, *above(window, q, *points), gradients))
+            population.evaluate, window, q, points[0][led], points[1][led], gradients))
     x, logp, steps = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not len(x):
         return x, logp
@@ -158,13 +161,25 @@ def excess(squares: Array, logp: Array, level: float, d: int) -> Array:
     return logp - level + (squares - d) / 2
 
 
-def above(window: Window, q: Mixture, x: Array, logp: Array) -> tuple[Array, Array]:
-    """Points far from q with the highest log densities for their distances, and these."""
-    level = level_of(window)
-    some, squares, _ = outside(q, x, logp, level)
-    over = excess(squares[some], logp[some], level, x.shape[1]) > UNEXPLAINED
-    some = some[over][:MOST_LED]
-    return x[some], logp[some]
+def unexpected(
+    q: Mixture, x: Array, logp: Array, level: float
+) -> NDArray[np.intp]:
+    """Indices of points x (n, d) far from q whose log densities are higher than those of its tails.
+
+    The most surprising are first. In many dimensions, and without other points to compare them
+    with, the tails are taken to be normal.
+    """
+    some, squares, nearest = outside(q, x, logp, level)
+    d = x.shape[1]
+    if d > MOST_DIMENSIONS or len(some) < MOST_LED:
+        return some[excess(squares[some], logp[some], level, d) > UNEXPLAINED]
+    some = some[squares[some] < (np.sqrt(d) + NEAR_AND_FAR[1]) ** 2]
+    of = nearest[some]
+    factors = np.stack([inverse(factor) for factor in q.factors])
+    z = product(factors[of], (x[some] - q.means[of])[:, :, None])[:, :, 0]
+    error = residuals(z, np.maximum(level - logp[some], 1.0), of)
+    order = np.argsort(error, kind="stable")
+    return some[order][error[order] < -SURPRISING]
 
 
 def led_uphill(
@@ -180,23 +195,32 @@ def led_uphill(
     Returns the suspicious ones of the points to which they lead, their log densities, and the first
     steps of walkers.
     """
-    n, d = x.shape
-    for _ in range(LED_STEPS if n else 0):
-        factors = q.factors[q.nearest(x)[1]]
+    d, level = x.shape[1], level_of(window)
+    rows = np.arange(len(x))
+    for _ in range(LED_STEPS):
+        squares, nearest = q.nearest(x[rows])
+        left = (squares > farthest(d)) | (excess(squares, logp[rows], level, d) > UNEXPLAINED)
+        rows, factors = rows[left], q.factors[nearest[left]]
+        if not len(rows):
+            break
+        here = x[rows]
         if gradients is None:
-            beside = x[:, None] + DIFFERENCE * factors.transpose(0, 2, 1)
-            slopes = (evaluate(beside.reshape(-1, d)).reshape(n, d) - logp[:, None]) / DIFFERENCE
+            beside = here[:, None] + DIFFERENCE * factors.transpose(0, 2, 1)
+            slopes = (evaluate(beside.reshape(-1, d)).reshape(-1, d)
+                      - logp[rows, None]) / DIFFERENCE
         else:
-            slopes = (factors * gradients(x)[:, :, None]).sum(axis=1)
+            slopes = (factors * gradients(here)[:, :, None]).sum(axis=1)
         slopes[~np.isfinite(slopes)] = 0.0
         along = product(factors, slopes[:, :, None])[:, :, 0]
-        tried = np.stack([x, *(x + length * along for length in LENGTHS)])
-        values = np.stack([logp, *(evaluate(points) for points in tried[1:])])
-        best = values.argmax(axis=0)
-        x, logp = tried[best, np.arange(n)], values[best, np.arange(n)]
+        tried = np.stack([here, *(here + length * along for length in LENGTHS)])
+        values = np.stack([logp[rows], *(evaluate(points) for points in tried[1:])])
+        # as far as the density rises: a longer step may lead across a valley
+        best = np.logical_and.accumulate(np.diff(values, axis=0) > 0).sum(axis=0)
+        x[rows], logp[rows] = (part[best, np.arange(len(rows))] for part in (tried, values))
+        rows = rows[best > 0]
     squares, nearest = q.nearest(x)
     towards = q.means[nearest] - x
-    some = excess(squares, logp, level_of(window), d) > UNEXPLAINED
+    some = excess(squares, logp, level, d) > UNEXPLAINED
     some[some] = is_apart(evaluate, x[some], logp[some], x[some] + towards[some])
     return x[some], logp[some], FIRST * towards[some]
 
