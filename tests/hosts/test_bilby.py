@@ -81,7 +81,7 @@ def test_constraints_conditions_and_fixed_parameters(tmp_path):
             lambda reference_params, x: {"minimum": 0.0, "maximum": x},
             minimum=0, maximum=1),
         "z": 3, "total": bilby.core.prior.Constraint(0, 1.2)}, conversion_function=convert)
-    result = run(Flat(), priors, tmp_path, draws=1000, evidence=False)
+    result = run(Flat(), priors, tmp_path / "a", draws=1000, evidence=False)
     x, y = result.posterior.x, result.posterior.y
     assert (y < x).all()
     assert (x + y < 1.2).all()
@@ -91,6 +91,12 @@ def test_constraints_conditions_and_fixed_parameters(tmp_path):
     right = a[a + b < 1.2].mean()
     assert abs(x.mean() - right) < 0.04
     assert np.isnan(result.log_evidence)
+    # the prior is normalized where its constraint holds, and so is its log density
+    result = run(Flat(), priors, tmp_path / "b", draws=1000)
+    assert abs(result.log_evidence) < 5 * result.log_evidence_err + 0.02
+    share = -np.log((a + b < 1.2).mean())
+    row = result.posterior.iloc[0]
+    assert abs(row.log_prior - share + np.log(row.x)) < 0.02
 
 
 def test_processes_and_a_run_that_goes_on(likelihood, priors, tmp_path):

@@ -11,6 +11,7 @@ astronomy. Astrophysical Journal Supplement 241, 27.
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -102,8 +103,11 @@ class Fastkam(MCMCSampler):
         made.num_likelihood_evaluations = run.evaluations
         made.log_evidence = made.log_evidence_err = np.nan
         if evidence and theta.shape[1] >= 20:  # fewer draws are refused
-            found = run.log_evidence()
-            made.log_evidence, made.log_evidence_err = found.value, found.error
+            found, keys = run.log_evidence(), tuple(self.search_parameter_keys)
+            # bilby's prior is normalized where its constraints hold
+            share = 1 / self.priors.normalize_constraint_factor(keys)
+            made.log_evidence = found.value - math.log(share)
+            made.log_evidence_err = found.error
         made.sampler_kwargs = {name: value if isinstance(value, (int, float, str, type(None)))
                                else repr(value)
                                for name, value in self.kwargs.items()}  # what JSON can hold
