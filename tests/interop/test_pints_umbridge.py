@@ -113,8 +113,11 @@ def test_pints_without_sensitivities(posterior):
         def __call__(self, x):
             return -0.5 * float(np.sum(np.square(x)))
 
-    result = fk.sample(Plain(), np.zeros(2), draws=200, **QUIET)
-    assert 0.8 < result.draws.std() < 1.2
+    for options in ({}, {"on_error": "reject"}):
+        result = fk.sample(Plain(), np.zeros(2), draws=200, **QUIET, **options)
+        assert 0.8 < result.draws.std() < 1.2
+    with pytest.raises(TypeError, match="gradient"):
+        fk.sample(Plain(), np.zeros(2), sampler="nuts")
     with pytest.raises(ValueError, match="x0"):
         fk.sample(Plain())
     with pytest.raises(ValueError, match="takes 2 numbers, and x0 has 3"):

@@ -33,19 +33,41 @@ def from_pints(log_pdf: Any) -> PintsDensity:
 
 
 class PintsDensity(Differentiable):
-    """A PINTS log density; made by `from_pints`."""
+    """A PINTS log density; made by `from_pints`.
 
-    def __init__(self, log_pdf: Any) -> None:
-        self.log_pdf, self.dim = log_pdf, int(log_pdf.n_parameters())
+    Parameters
+    ----------
+    log_pdf : pints.LogPDF
+    differentiable : bool, optional
+        Whether `evaluateS1` works; by default one call shows it.
+    """
+
+    def __init__(self, log_pdf: Any, differentiable: bool | None = None) -> None:
+        self.log_pdf = log_pdf
+        self.dim = d = int(log_pdf.n_parameters())
         prior = getattr(log_pdf, "log_prior", None)
         self.prior = prior() if callable(prior) else log_pdf if hasattr(log_pdf, "sample") else None
         self.draw = None if self.prior is None else self.draws
+        self.differentiable = (self.is_differentiable(d) if differentiable is None
+                               else differentiable)
+        self.pair = self.with_gradient if self.differentiable else None
+
+    def is_differentiable(self, d: int) -> bool:
+        """Whether the model has derivatives, without which `evaluateS1` fails at any point (d,)."""
+        x = np.ones(d) if self.prior is None else self.draws(1, 0)[0]
+        try:
+            self.with_gradient(x)
+        except (AttributeError, NotImplementedError):
+            return False
+        except Exception:  # the model may fail at that point
+            pass
+        return True
 
     def value(self, x: NDArray[np.float64]) -> float:
         """The log density at x (d,)."""
         return float(self.log_pdf(x.copy()))
 
-    def pair(self, x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def with_gradient(self, x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """The log density and its gradient (d,), by `evaluateS1`."""
         logp, gradient = self.log_pdf.evaluateS1(x.copy())
         return float(logp), np.asarray(gradient, dtype=float).reshape(-1)
@@ -62,7 +84,7 @@ class PintsDensity(Differentiable):
             np.random.set_state(before)  # noqa: NPY002
 
     def __reduce__(self) -> Any:
-        return PintsDensity, (self.log_pdf,)
+        return PintsDensity, (self.log_pdf, self.differentiable)
 
     def __repr__(self) -> str:
         return f"<PintsDensity of {type(self.log_pdf).__name__}, {self.dim} parameters>"
