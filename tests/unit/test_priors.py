@@ -314,6 +314,21 @@ def test_a_histogram_is_a_distribution():
         assert one.logp(np.array(z)) == other.logp(np.array(z))
 
 
+class OnlyLogarithm(stats.rv_continuous):
+    """An exponential distribution."""
+
+    def _logpdf(self, x, rate):
+        return np.log(rate) - rate * x
+
+
+def test_a_distribution_that_defines_only_its_log_density():
+    """Scipy itself cannot draw from it."""
+    made = problem(OnlyLogarithm(a=0, shapes="rate")(rate=2.0))
+    assert made.log_prior(np.array([[1.5]])) == np.log(2) - 3
+    draws = pickle.loads(pickle.dumps(made)).sample_prior(500, 3)
+    assert stats.kstest(np.exp(draws[:, 0]), stats.expon(scale=0.5).cdf).pvalue > 1e-4
+
+
 @pytest.mark.parametrize(("d", "lead", "shape"), [(1, None, ()), (1, 2, (2,)), (2, 3, (3, 2))])
 def test_kernel_densities(d, lead, shape):
     """Such as those of the draws of an earlier run."""

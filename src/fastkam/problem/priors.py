@@ -204,6 +204,24 @@ def kernel_density_prior(value: stats.gaussian_kde, lead: tuple[int, ...]) -> Pa
 # ---- univariate ----
 
 
+class FromLogarithm:
+    """The density of a distribution of scipy that has only its logarithm."""
+
+    def __init__(self, dist: Any) -> None:
+        self.dist = dist
+
+    def __call__(self, x: Any, *args: Any) -> Any:
+        return np.exp(self.dist._logpdf(x, *args))
+
+
+def complete(dist: Any) -> None:
+    """Give a user's distribution that defines only `_logpdf` the density, which draws need."""
+    kind, general = type(dist), stats.rv_continuous
+    if isinstance(dist, general) and kind._logpdf is not general._logpdf and (
+            kind._pdf is general._pdf and kind._cdf is general._cdf):
+        dist._pdf = FromLogarithm(dist)  # of the frozen copy
+
+
 def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> ParameterPrior:
     """Independent elements, with the shape of the distribution's parameters or the given one."""
     try:
@@ -222,6 +240,7 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
         raise ValueError(f"prior[{name!r}] has parameters of shape {own}, which do not fit the "
                          f"shape {shape}")
     dist = getattr(value, "dist", None)
+    complete(dist)
     exchangeable = prod(own) == 1
     if isinstance(dist, stats.rv_continuous):
         parameters, loc, scale = dist._parse_args(*value.args, **value.kwds)
