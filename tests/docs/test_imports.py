@@ -113,7 +113,7 @@ LATE = {
     "kernels.py": (5, RARE),
     "outputs.py": (6, PACKAGE),
     "plots/style.py": (1, PACKAGE),
-    "points/desk.py": (4, RARE),
+    "points/desk.py": (5, RARE),
     "problem/given.py": (4, RARE),
     "run/checkpoint.py": (1, PACKAGE),
     "run/drive.py": (3, RARE),

@@ -58,9 +58,7 @@ def recorded(result: Result, density: Target, *, given: bool) -> Iterator[Target
         yield density
         return
     check_own_density(result.state, density)
-    from fastkam.points.opening import keeping
-
-    with keeping(density, result.state.layout.numbered, result.kept) as made:
+    with result.kept.keeping(density, result.state.layout.numbered) as made:
         yield made
 
 

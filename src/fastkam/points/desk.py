@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,15 @@ class Kept(NamedTuple):
 
     path: str
     on_error: str
+
+    def keeping(self, target: Target, names: list[str]) -> AbstractContextManager[Target]:
+        """The target; its calls are taken from the file and added to it, if it still exists.
+
+        The target must be that of the run, with which the file is not compared.
+        """
+        from fastkam.points.opening import keeping
+
+        return keeping(target, names, self.path, self.on_error)
 
 
 class Desk:

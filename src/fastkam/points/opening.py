@@ -22,7 +22,6 @@ from fastkam.points.target import Lookup, of_function, through
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
-    from fastkam.points.desk import Kept
     from fastkam.run.workers import CallExecutor
 
 Array = NDArray[np.float64]
@@ -73,18 +72,13 @@ def calls_of(inner: Target, names: list[str], path: Any, on_error: str) -> FileO
 
 
 @contextmanager
-def keeping(target: Target, names: list[str], kept: Kept) -> Iterator[Target]:
-    """The target; its calls are taken from the file of a run and added to it, if it still exists.
-
-    The file is not compared with the target, which must be that of the run. The names are those of
-    `make_pool`.
-    """
-    if not os.path.exists(kept.path):
+def keeping(target: Target, names: list[str], path: str, on_error: str) -> Iterator[Target]:
+    """The target, with its calls in a file: see `fastkam.points.desk.Kept`."""
+    if not os.path.exists(path):
         yield target
         return
     inner = of_function(target)
-    calls = calls_of(inner, names, kept.path, kept.on_error)
-    pool = PointPool(Here(inner), calls, kept.on_error)
+    pool = PointPool(Here(inner), calls_of(inner, names, path, on_error), on_error)
     try:
         yield through(target, Lookup(pool))
     finally:
