@@ -77,6 +77,10 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
                 checks.warn(result)
         except KeyboardInterrupt:
             interrupted = True
+        except SamplingWarning:  # where warnings are errors
+            raise
+        except Exception as error:  # such as one of a transform in Python
+            warn(SamplingWarning(f"the draws could not be judged: {told(error)}", result=result))
     if options.shield.taken() or interrupted:
         text = (f"interrupted after {counts} of {result.requested} draws a chain; result.resume() "
                 f"continues from there{problem}")

@@ -37,8 +37,10 @@ def unvisited(look: Look) -> Iterator[Finding]:
 
 def placed(x: NDArray[np.float64], draws: NDArray[np.float64]) -> str:
     """Return a point as text, to a hundredth of the standard deviations of draws (chains, n, d)."""
-    sd = np.maximum(draws.std(axis=(0, 1)), 1e-300)
-    digits = np.clip(np.ceil(np.log10(np.abs(x) / sd + 1)) + 2, 3, 17).astype(int)
+    with np.errstate(all="ignore"):  # x, and draws, may be infinite
+        sd = np.maximum(draws.std(axis=(0, 1)), 1e-300)
+        digits = np.ceil(np.log10(np.abs(x) / sd + 1)) + 2
+    digits = np.clip(np.where(np.isfinite(digits), digits, 3), 3, 17).astype(int)
     some = [f"{one:.{k}g}" for one, k in zip(x[:SHOWN], digits, strict=False)]
     return f"({', '.join(some)}{', ...' if len(x) > SHOWN else ''})"
 

@@ -24,6 +24,7 @@ and Edgeworth Expansion, 2.6. Springer.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ from fastkam.diagnostics.look import Finding, Look
 from fastkam.diagnostics.table import Summary
 from fastkam.diagnostics.unvisited import unvisited
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
+from fastkam.search.population import largest_drop
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
@@ -50,6 +52,7 @@ OF_SKEWNESS, OF_KURTOSIS = (Z**4 + 2 * Z**2 - 3) / 18, (3 - Z**2) / 12
 OF_ESTIMATED_VARIANCE = (Z**2 + 3) / 4
 TOP_SHARE = 0.1  # of the sum, in the largest 1 % of the weights, above which k-hat counts
 LARGEST_SHARE = 0.05  # of the sum of the weights, above which one draw dominates
+MOST_SHARE = 0.5  # the same, above which means are those of one draw
 
 TOO_LOW = "the surrogate is far too low"  # beginning of the line of a search that says so
 NOT_FALLEN = "the density has not fallen"  # beginning of another one
@@ -131,6 +134,25 @@ def systematic(log_weights: Array, n: int, rng: np.random.Generator) -> NDArray[
     return np.minimum(np.searchsorted(share, places), len(share) - 1)
 
 
+def dominated(share: float, status: str) -> Finding:
+    return Finding("weights", f"One draw has {100 * share:.0f} % of the sum of the weights: means "
+                   "and errors are rough. Allow more calls (budget=).", status=status)
+
+
+def far_below_calls(state: RunState, w: Array) -> Iterator[Finding]:
+    """Yield a finding if the log density at the draws is far below that at the best call."""
+    if state.calls is None or not len(state.calls):
+        return
+    lp = state.lp()
+    level = float(np.average(lp[w > 0], weights=w[w > 0]))
+    best, d = float(np.nanmax(state.calls[:, -1])), state.d
+    if level < best - largest_drop(d):
+        yield Finding(
+            "weights", f"The mean log density at the draws is {level:.4g}, and {best:.4g} at one "
+            "of the calls: the draws are far from the mass. Allow more calls (budget=), or run "
+            "without surrogate.", status="wrong")
+
+
 def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
     """Return the findings on weighted draws."""
     if not log_weights.size:
@@ -139,18 +161,18 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
     if not np.isfinite(w).all():
         return [Finding("weights", "No draw of the surrogate has a density: the weights are all 0. "
                                    "Start nearer to the mode (x0=), or run without surrogate.")]
-    found = []
+    found = list(far_below_calls(state, w))
     k = k_hat(log_weights.ravel())
-    largest = np.sort(w.ravel())[-max(1, w.size // 100) :].sum() / w.size
-    if k > MOST_K_HAT and largest > TOP_SHARE:  # the tail of nearly equal weights does not matter
+    top, largest = w.max() / w.size, np.sort(w.ravel())[-max(1, w.size // 100) :].sum() / w.size
+    if top > MOST_SHARE:
+        found.append(dominated(top, "wrong"))
+    elif k > MOST_K_HAT and largest > TOP_SHARE:  # the tail of nearly equal weights does not matter
         found.append(Finding(
             "weights", f"Pareto k-hat of the importance weights is {k:.2f}, above {MOST_K_HAT}: "
             "the surrogate is too small somewhere, and means and errors cannot be trusted. Allow "
             "more calls (budget=), or run without surrogate."))
-    elif w.max() > LARGEST_SHARE * w.size:
-        found.append(Finding(
-            "weights", f"One draw has {100 * w.max() / w.size:.0f} % of the sum of the weights: "
-            "means and errors are rough. Allow more calls (budget=)."))
+    elif top > LARGEST_SHARE:
+        found.append(dominated(top, "doubtful"))
     doubts = [line for line in state.search if line.startswith(TOO_LOW)]
     if doubts:
         found.append(Finding(
