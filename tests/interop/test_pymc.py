@@ -16,6 +16,7 @@ with warnings.catch_warnings():
     import pymc_models
 
 import pytensor.tensor as pt
+from scipy import special
 
 import fastkam as fk
 from fastkam.errors import SamplingWarning
@@ -430,6 +431,15 @@ def test_models_that_cannot_be_sampled():
         pm.Bernoulli("b", 0.5)
     with pytest.raises(ValueError, match=r"\['k', 'b'\] are discrete"):
         fk.sample(discrete)
+    with pm.Model() as circular:
+        pm.VonMises("angle", 0.5, 2.0)
+    with pytest.raises(ValueError, match=r"\['angle'\] have one: give .*Interval\(-np.pi, np.pi"):
+        fk.sample(circular)
+    with pm.Model() as within:
+        pm.VonMises("angle", 3.0, 2.0, default_transform=pm.distributions.transforms.Interval(
+            -np.pi, np.pi))
+    angle = fk.sample(within, draws=1000, seed=1, progress=False)["angle"]
+    assert abs(np.exp(1j * (angle - 3)).mean() - special.i1e(2) / special.i0e(2)) < 0.05
     with pytest.raises(TypeError, match=r"model must be a pymc\.Model, not 3"):
         fk.from_pymc(3)
     with pytest.raises(TypeError, match=r"model must be a pymc\.Model"):

@@ -66,8 +66,8 @@ def from_pymc(
     ImportError
         Without PyMC.
     TypeError, ValueError
-        If `model` is not a PyMC model, has no free variables or discrete ones, or computes in
-        single precision.
+        If `model` is not a PyMC model, has no free variables, discrete ones or some with a circular
+        transform, or computes in single precision.
     """
     pymc = import_extra("pymc", ADVICE)
     if isinstance(model, type) or not isinstance(model, pymc.Model):
@@ -81,7 +81,7 @@ def from_pymc(
 
 
 def check_free(model: Any) -> None:
-    """Refuse a model without free variables, with discrete ones, or of single precision."""
+    """Refuse a model without free variables, with variables that are discrete, or the like."""
     if not model.free_RVs:
         raise ValueError("model must have free variables, and all that this one has are observed "
                          "or deterministic")
@@ -89,6 +89,12 @@ def check_free(model: Any) -> None:
     if discrete:
         raise ValueError(f"model must have continuous free variables, and {discrete} are discrete: "
                          "sum them out (pymc_extras.marginalize), or observe them")
+    circular = [rv.name for rv in model.free_RVs
+                if type(model.rvs_to_transforms[rv]).__name__ == "CircularTransform"]
+    if circular:
+        raise ValueError(f"model must have no circular transform, with which its density has no "
+                         f"integral, and {circular} have one: give each default_transform="
+                         "pm.distributions.transforms.Interval(-np.pi, np.pi)")
     single = [rv.name for rv in model.free_RVs if rv.dtype != "float64"]
     if single:
         raise ValueError(f"model must compute in double precision, and {single} are "
