@@ -149,6 +149,25 @@ def test_tasks_that_the_executor_has_cancelled_are_not_waited_for():
         sample(quick, executor=Cancelling(2), progress=no_longer, **OPTIONS)
 
 
+@pytest.mark.parametrize("on_error", ["stop", "reject"])
+def test_tasks_that_are_lost_on_their_way_are_sent_again(on_error):
+    """Up to four times, as on a cluster that loses some jobs: no point is without a density."""
+    class Losing(ThreadPoolExecutor):
+        n = 0
+
+        def submit(self, *task):
+            self.n += 1
+            if self.n % 9 > 3:
+                return super().submit(*task)
+            future = Future()
+            future.set_exception(ConnectionError("node lost"))
+            return future
+
+    with Losing(2) as pool:
+        result = sample(quick, executor=pool, spread="points", on_error=on_error, **OPTIONS)
+    assert_same(result, sample(quick, **OPTIONS))
+
+
 @pytest.mark.parametrize("error", [SystemExit(2), KeyboardInterrupt(), OSError("no worker")])
 def test_a_worker_that_exits_loses_no_draw(error):
     with pytest.raises(fk.SamplingError, match=f"PointLost: {type(error).__name__}") as info:

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.points.calls import Calls
-from fastkam.points.reply import Reply
+from fastkam.points.reply import PointLost, Reply
 from fastkam.points.workers import Record, Workers
 
 Array = NDArray[np.float64]
 WATCH_SECONDS = 0.05
 ATTEMPTS = 2  # evaluations of a point before its failure counts
+ATTEMPTS_ON_THE_WAY = 5  # the same where its tasks were lost on their way
 
 
 class Carrier(Protocol):
@@ -51,6 +52,12 @@ class Task:
     x: Array
     indices: list[int] = field(default_factory=list)
     failures: int = 0
+
+
+def attempts_of(reply: Reply) -> int:
+    """Number of evaluations of a point before a failure such as that in the reply counts."""
+    lost = isinstance(reply.error, PointLost) and isinstance(reply.error.__cause__, OSError)
+    return ATTEMPTS_ON_THE_WAY if lost else ATTEMPTS
 
 
 class PointPool:
@@ -202,7 +209,7 @@ class PointPool:
                 self.record.took(task.x, reply)
             failed = reply is not None and reply.error is not None
             task.failures += failed
-            if reply is None or (failed and task.failures < ATTEMPTS):
+            if reply is None or (failed and task.failures < attempts_of(reply)):
                 heapq.heappush(self.queue, (-np.inf, task.indices[0], key))
                 continue
             del self.tasks[key]

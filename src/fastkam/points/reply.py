@@ -35,4 +35,7 @@ class Reply(NamedTuple):
 
 
 class PointLost(Exception):
-    """The worker that was to evaluate a point has died, or the task was lost on its way."""
+    """The worker that was to evaluate a point has died, or the task was lost on its way.
+
+    The latter if it was caused by an OSError of the executor, such as a lost connection.
+    """
