@@ -1,5 +1,6 @@
 """Executors that return garbage, and workers that exit: no draw is lost, and the executor named."""
 
+import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
 
@@ -184,3 +185,27 @@ def test_a_function_that_exits_in_a_thread():
     with ThreadPoolExecutor(2) as pool:
         result = sample(f, executor=pool, spread="points", on_error="reject", **OPTIONS)
     assert (np.asarray(result.draws)[..., 0] <= 1.9).all()
+
+
+def test_an_evaluation_that_hangs_is_named():
+    """After the run, which a rule ends; it is not among those that have failed."""
+    over, at = threading.Event(), []
+
+    def hanging(x):
+        if len(at) < 1 and x[0] > 1.5:
+            at.append(x.copy())
+            over.wait(60)
+        return -0.5 * float(x @ x)
+
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            result = sample(hanging, executor=pool, spread="points", stop=fk.stop.Time("1s"),
+                            **OPTIONS | {"draws": 10**6, "chains": 2})
+        finally:
+            over.set()
+    assert result.status == "stopped"
+    seconds, x = result.workers.unfinished[0]
+    np.testing.assert_array_equal(x, at[0])
+    assert 0 < seconds < 60
+    assert "not ended after" in str(result.workers)
+    assert result.workers.failures == []

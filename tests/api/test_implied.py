@@ -47,7 +47,7 @@ def bent():
     """Runs of a search that does not follow the density along its arms."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slabs, "walks", lambda *_, **_options: [])
-        return [quietly(rosenbrock, [0.0, 0.0], draws=1000, seed=seed) for seed in range(6)]
+        return [quietly(rosenbrock, [0.0, 0.0], draws=1000, seed=seed) for seed in range(8)]
 
 
 def test_no_bent_run_is_wrong_without_a_warning(bent):
@@ -61,7 +61,11 @@ def test_no_bent_run_is_wrong_without_a_warning(bent):
 
 
 def test_the_moments_implied_are_right(bent):
-    for result in bent:
+    """There are none where chains that disagree leave too few draws that are independent."""
+    some = [result for result in bent if len(result.state.implied)]
+    assert len(some) >= 6
+    assert all("r_hat" in kinds(result) for result in bent if result not in some)
+    for result in some:
         assert np.allclose(result.state.implied[:, 0], ROSENBROCK_MEAN, rtol=1e-3)
         assert np.allclose(result.state.implied[:, 2], ROSENBROCK_SD, rtol=1e-3)
 

@@ -194,6 +194,50 @@ def test_functions_of_the_main_program_need_cloudpickle(monkeypatch, main):
         sample(density, executor=2, **OPTIONS)
 
 
+ORPHANS = """
+import os, sys, time
+import fastkam as fk
+
+def f(x):
+    open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+    time.sleep(60)
+    return 0.0
+
+fk.sample(f, [1.0], draws=5, chains=2, executor=2, sampler="am", search=False, progress=False)
+"""
+
+
+def runs_still(pid):
+    """Whether a process has not ended; one that nobody has waited for has the state Z."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+def test_processes_of_a_call_end_when_its_process_is_killed(tmp_path, sent):
+    """Within a long evaluation, too."""
+    (tmp_path / "script.py").write_text(ORPHANS)
+    (tmp_path / "pids").mkdir()
+    master = subprocess.Popen([sys.executable, tmp_path / "script.py", tmp_path / "pids"],
+                              stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while not (pids := {int(path.name) for path in (tmp_path / "pids").iterdir()} - {
+                master.pid}) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert pids
+    finally:
+        master.send_signal(sent)
+        master.wait()
+    until = time.monotonic() + 30
+    while any(map(runs_still, pids)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(runs_still, pids))
+
+
 def test_processes_of_a_call_end_with_it(monkeypatch):
     started = []
     begin = processes.Process.__init__

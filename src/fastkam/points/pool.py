@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -47,11 +48,12 @@ class Carrier(Protocol):
 
 @dataclass
 class Task:
-    """A point to be evaluated, and the numbers that wait for it."""
+    """A point to be evaluated, the numbers that wait for it, and the time when it was sent."""
 
     x: Array
     indices: list[int] = field(default_factory=list)
     failures: int = 0
+    sent: float | None = None
 
 
 def attempts_of(reply: Reply) -> int:
@@ -189,6 +191,7 @@ class PointPool:
             task = self.tasks.get(key)
             if task is None:
                 continue
+            task.sent = time.perf_counter()
             if task.failures:
                 self.carrier.send([(key, task.x)], [priority])
             else:
@@ -231,6 +234,8 @@ class PointPool:
         """Forget all points that have no reply, without waiting for them."""
         self.take(self.carrier.collect(0.0))
         self.carrier.cancel()
+        self.record.cancelled([(task.sent, task.x) for task in self.tasks.values()
+                               if task.sent is not None])
         self.tasks.clear()
         self.queue.clear()
         self.ready.clear()

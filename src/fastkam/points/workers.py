@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from fastkam.points.reply import Reply
 
 Array = NDArray[np.float64]
 MOST_SLOW, MOST_FAILURES = 10, 100  # points that are kept in a report
+LONG = 2.0  # duration of an evaluation that is shown as not ended, in units of the slowest
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class Workers:
         The first hundred failed calls: the point (d,), the error, and the worker.
     n_failures : int
         Number of all failed calls: two for a point that has failed, since it is called again.
+    unfinished : list of tuple (float, ndarray)
+        Ten evaluations that had not ended when the run did: seconds since the point (d,) was sent,
+        and the point, first the one that was sent first.
     """
 
     points: int
@@ -48,6 +53,7 @@ class Workers:
     slowest: list[tuple[float, Array, str]]
     failures: list[tuple[Array, str, str]]
     n_failures: int
+    unfinished: list[tuple[float, Array]]
 
     @property
     def utilization(self) -> float:
@@ -66,7 +72,16 @@ class Workers:
             x, error, who = self.failures[0]
             lines.append(f"{self.n_failures} failures, the first at x = "
                          f"{np.array2string(x, threshold=8)}: {error} ({who})")
+        if self.unfinished and self.unfinished[0][0] > LONG * self.slowest_seconds:
+            seconds, x = self.unfinished[0]
+            lines.append(f"not ended after {seconds:.3g} s: the evaluation at x = "
+                         f"{np.array2string(x, threshold=8)}")
         return "\n".join(lines)
+
+    @property
+    def slowest_seconds(self) -> float:
+        """Duration of the slowest evaluation that has ended; 0 if none has."""
+        return self.slowest[0][0] if self.slowest else 0.0
 
 
 @dataclass
@@ -81,6 +96,7 @@ class Record:
     by_worker: dict[str, tuple[int, float]] = field(default_factory=dict)
     slow: list[tuple[float, int, Array, str]] = field(default_factory=list)
     failures: list[tuple[Array, str, str]] = field(default_factory=list)
+    unfinished: list[tuple[float, Array]] = field(default_factory=list)
 
     def sent(self) -> None:
         """Record that points are sent."""
@@ -104,10 +120,16 @@ class Record:
             if len(self.failures) < MOST_FAILURES:
                 self.failures.append((x, told(reply.error), reply.worker))
 
+    def cancelled(self, sent: list[tuple[float, Array]]) -> None:
+        """Record points that are given up: when they were sent, and where they are."""
+        now = time.perf_counter()
+        oldest = heapq.nsmallest(MOST_SLOW, sent, key=itemgetter(0))
+        self.unfinished = [(now - begun, x) for begun, x in oldest]
+
     def report(self, workers: int | None) -> Workers:
         """The report made from the counts so far."""
         slowest = [(seconds, x, who) for seconds, _, x, who in sorted(self.slow, reverse=True)]
         seconds = 0.0 if self.begun is None else max(0.0, self.ended - self.begun)
         number = workers or max(1, len(self.by_worker))
         return Workers(self.points, number, self.busy, seconds, dict(self.by_worker), slowest,
-                       list(self.failures), self.n_failures)
+                       list(self.failures), self.n_failures, list(self.unfinished))
