@@ -208,7 +208,7 @@ fk.sample(f, [1.0], draws=5, chains=2, executor=2, sampler="am", search=False, p
 
 
 def runs_still(pid):
-    """Whether a process has not ended; one that nobody has waited for has the state Z."""
+    """Whether a process still runs; one that has ended may remain, with the state Z."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -11,7 +11,6 @@ from multiprocessing.connection import Connection
 from fastkam.run.sending import portable
 from fastkam.run.worker import interrupts, portable_error
 
-
 WATCH_SECONDS = 0.5
 
 
