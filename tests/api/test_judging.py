@@ -1,11 +1,14 @@
 """Diagnostics that fail, or meet numbers that are not finite: no draw is lost."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import fastkam as fk
 from fastkam.diagnostics import checks
 from fastkam.diagnostics.unvisited import placed
+from fastkam.diagnostics.weights import far_below_calls
 
 
 def f(x):
@@ -29,3 +32,13 @@ def test_a_fault_of_the_diagnostics_is_a_warning(monkeypatch):
 def test_points_and_draws_that_are_not_finite_are_shown(x, sd, text):
     draws = sd * np.random.default_rng(1).choice([-1.0, 1.0], (4, 100, 2))
     assert placed(np.array(x), draws) == text
+
+
+@pytest.mark.parametrize(("best", "kinds"), [(30.0, ["weights"]), (10.0, []), (np.nan, [])])
+def test_weighted_draws_are_compared_with_the_best_call(best, kinds):
+    """Draws without weight do not count."""
+    calls = np.array([[0.0, 0, 0, 1.0], [1.0, 1, 1, best]])
+    state = SimpleNamespace(calls=calls, d=3, lp=lambda: np.array([[1.0, 2.0, -np.inf]]))
+    found = list(far_below_calls(state, np.array([[1.0, 2.0, 0.0]])))
+    assert [one.kind for one in found] == kinds
+    assert all(one.status == "wrong" for one in found)

@@ -9,7 +9,7 @@ from scipy import stats
 import fastkam as fk
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.search import Searcher
-from fastkam.search.unexplained import modes_beyond, suspicious
+from fastkam.search.unexplained import led_uphill, modes_beyond, suspicious
 
 
 def test_walkers_cross_between_modes_of_different_width():
@@ -263,3 +263,16 @@ def test_modes_beyond_tails_and_beyond_other_modes(density, seed):
     found = fk.choose_sampler(f, np.full(6, 0.3), seed=seed).search.mixture.means[1:]
     squares = ((found - modes[:, None]) ** 2).sum(axis=2)
     assert (squares.min(axis=1) < 6).all()
+
+
+def test_gradients_lead_no_further_than_the_density_rises():
+    """A longer step would lead across a valley to the known mode, which is higher."""
+    def f(x):
+        return float(np.logaddexp(20 - 0.5 * x @ x, -0.5 * (x - 20) @ (x - 20) / 0.04))
+
+    population, window = settled(lambda x: 20 - 0.5 * float(x @ x), 2, 1)
+    evaluate = Evaluator(fk.as_target(f, 2), np.random.default_rng(3))
+    x = np.array([[21.5, 21.5]])
+    found, *_ = led_uphill(evaluate, window, population.fit(window), x, evaluate(x))
+    assert np.abs(found - 20).max() < 1
+    assert len(found) == 1

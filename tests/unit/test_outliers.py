@@ -54,3 +54,13 @@ def test_points_in_a_plane_and_equal_drops():
     z[:, 2] = 0
     assert np.isfinite(residuals(z, drop, np.zeros(400, int))).all()
     np.testing.assert_array_equal(np.abs(residuals(z, np.ones(400), np.zeros(400, int))) < 10, True)
+
+
+def test_many_points_of_another_mode_do_not_pass_for_tails():
+    """Least squares alone would follow them."""
+    z, drop = tails(3, 2000, 6)
+    others = np.flatnonzero(z[:, 1] > 0.8 * np.linalg.norm(z, axis=1))
+    assert 100 < len(others) < 400
+    drop[others] /= 1000
+    found = residuals(z, drop, np.zeros(2000, int))
+    assert (found[others] < -2.5).mean() > 0.9

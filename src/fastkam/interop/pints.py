@@ -57,7 +57,7 @@ class PintsDensity(Differentiable):
         x = np.ones(d) if self.prior is None else self.draws(1, 0)[0]
         try:
             self.with_gradient(x)
-        except (AttributeError, NotImplementedError):
+        except (AttributeError, NotImplementedError):  # of models and densities that have none
             return False
         except Exception:  # the model may fail at that point
             pass
