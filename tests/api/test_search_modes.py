@@ -268,7 +268,7 @@ def test_modes_beyond_tails_and_beyond_other_modes(density, seed):
 def test_gradients_lead_no_further_than_the_density_rises():
     """A longer step would lead across a valley to the known mode, which is higher."""
     def f(x):
-        return float(np.logaddexp(20 - 0.5 * x @ x, -0.5 * (x - 20) @ (x - 20) / 0.04))
+        return float(np.logaddexp(20 - 0.5 * x @ x, -0.5 * (x - 20) @ (x - 20) / 0.0209))
 
     population, window = settled(lambda x: 20 - 0.5 * float(x @ x), 2, 1)
     evaluate = Evaluator(fk.as_target(f, 2), np.random.default_rng(3))
