@@ -39,7 +39,7 @@ class Case:
 
     @property
     def d(self):
-        return len(self.x0)
+        return len(self.mean)
 
 
 CASES: dict[str, Case] = {}

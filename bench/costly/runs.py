@@ -9,6 +9,7 @@ import numpy as np
 import fastkam as fk
 from bench.costly.densities import CASES
 from bench.costly.further import FURTHER
+from bench.costly.priors import WITH_PRIORS
 from bench.costly.unseen import UNSEEN
 
 BUDGET = 2000
@@ -46,7 +47,7 @@ class Counted:
 
 def learned(name, seed):
     """A run with surrogate="learn"."""
-    case = (CASES | UNSEEN | FURTHER)[name]
+    case = (CASES | UNSEEN | FURTHER | WITH_PRIORS)[name]
     f = Counted(case.f)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -109,7 +109,7 @@ def test_nan_at_weighted_draws_is_found(vectorized, kept, tmp_path):
     """They have the weight 0, as if the density were 0 there; chains say so, too."""
     def hole(x):
         value = -0.5 * (x * x).sum(axis=-1)
-        return np.where((np.abs(x[..., 0]) < 0.2) & (x[..., 1] > 0), np.nan, value)[()]
+        return np.where((np.abs(x[..., 0]) < 0.4) & (x[..., 1] > 0), np.nan, value)[()]
 
     options = {"evaluations": tmp_path / "calls.fk"} if kept else {}
     with pytest.warns(fk.SamplingWarning, match="The density was NaN at"):

@@ -247,6 +247,27 @@ def mean_of(z: Array, y: Array, below: Array) -> tuple[float, Array, Array]:
     return float(found[0] + y.max()), found[1 : d + 1], B
 
 
+def laplace(X: Array, y: Array, factor: Array) -> tuple[Array, Array]:
+    """Return the mode (d,) of a quadratic fitted to log densities y (n,) at points X (n, d),
+    and a factor (d, d) of -(2 B)^-1.
+
+    The fit begins with a rough factor.
+    """
+    center = X[y.argmax()]
+    for _ in range(3):  # the penalty depends on the units of a fit, which come from the last one
+        rows = near_enough(y.max() - y, X.shape[1])
+        z = whitened(X[rows], center, factor)
+        _, b, B = mean_of(z, y[rows], y.max() - y[rows])
+        values, vectors = np.linalg.eigh(-2 * B)
+        spread = np.clip(1 / values, 0.04, 10.0)
+        step = (vectors * spread) @ vectors.T @ b
+        length = np.sqrt(step @ ((vectors / spread) @ vectors.T) @ step)
+        center = center + factor @ step * min(1.0, 2.0 / max(length, 1e-300))
+        cov = factor @ ((vectors * spread) @ vectors.T) @ factor.T
+        factor = np.linalg.cholesky(0.5 * (cov + cov.T))
+    return center, factor
+
+
 # ---- the process ----
 
 

@@ -19,9 +19,9 @@ from fastkam.samplers.metropolis import RandomWalk, optimal_scale
 from fastkam.search.choice import spread_over
 from fastkam.search.found import Known
 from fastkam.search.repeated import REPEATED, differences
-from fastkam.search.search import Searcher
 from fastkam.search.watch import Spent, Watch
 from fastkam.surrogate.calls import Calls
+from fastkam.surrogate.climbs import starting_points, to_mass, to_maxima
 from fastkam.surrogate.design import design
 from fastkam.surrogate.drawing import Drawing
 from fastkam.surrogate.importance import no_draws
@@ -163,11 +163,9 @@ def learn(
     """Return the rounds after the first points; None if no surrogate pays.
 
     At most 60 % of the budget are used, or 85 % if there is no surrogate before; more than 400 +
-    100 d calls only if some ends of the density are still unknown. The way from a start that is far
-    from the mass does not count.
+    100 d calls after the climbs only if some ends of the density are still unknown. The way from a
+    start that is far from the mass does not count.
     """
-    searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
-    searcher.evaluate = calls  # type: ignore[assignment]
     watch = calls.evaluator.watch
     calls.budget, whole = SHARE_OF_FEW * budget, calls.budget
     end = watch.until
@@ -176,14 +174,15 @@ def learn(
     rounds: Rounds | None = None
     more = " (more calls may give one)"
     try:
-        searcher.begin()
-        searcher.ascend()
+        starts = starting_points(calls, points, known.prior, rng)
+        scales = to_mass(calls, starts).scales
         way, left = calls.n, budget - calls.n
-        most = way + LEARNING + LEARNING_EACH * points.shape[1]
+        factor = to_maxima(calls, starts, scales)
+        most = calls.n + LEARNING + LEARNING_EACH * points.shape[1]
         longest = way + SHARE * left
         at_last = max(longest, min(most, way + SHARE_OF_FEW * left))
         calls.budget = at_last
-        center, factor = design(calls, searcher, known, rng)
+        center, factor = design(calls, factor, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
         X, y = calls.finite()
         if calls.room >= REPEATED:
