@@ -1,5 +1,6 @@
 """Runs whose estimates are kept as functions of the number of calls."""
 
+import functools
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -39,10 +40,11 @@ class Counted:
 
     def __init__(self, f):
         self.f, self.n = f, 0
+        functools.update_wrapper(self, f)  # the names of its arguments are those of parameters
 
-    def __call__(self, x):
+    def __call__(self, *args, **kwargs):
         self.n += 1
-        return self.f(x)
+        return self.f(*args, **kwargs)
 
 
 def learned(name, seed):
