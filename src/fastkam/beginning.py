@@ -16,7 +16,7 @@ from fastkam.density.gradient import check_start
 from fastkam.interop.differentiable import drawn
 from fastkam.interop.doors import opened
 from fastkam.problem.starts import Outcomes, one_by_one
-from fastkam.run.drawn_starts import by_labels
+from fastkam.run.drawn_starts import best_of, by_labels
 from fastkam.run.drive import BUDGET, FIRST_ROWS
 from fastkam.run.loop import Outcome
 from fastkam.run.records import Fields, check_derived
@@ -45,6 +45,7 @@ from fastkam.surrogate.asked import check_learnable, uncounted, within_budget
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
     from fastkam.density.target import Target
+    from fastkam.points.evaluations import Evaluations
     from fastkam.points.reply import Reply
     from fastkam.problem.coordinates import Coordinates
     from fastkam.run.options import RunOptions
@@ -87,6 +88,8 @@ class Call:
         How the gradient at the start disagrees with the density, or "".
     labels : list of str
         The labels of what `x0` was drawn from, if it has any.
+    stored : Evaluations or None
+        The calls that `x0` was drawn from, if it was.
     free_tune : bool
         Whether warm-up has the default length, and the sampler begins with no shape.
 
@@ -96,6 +99,7 @@ class Call:
     target: Any
     x0: Any
     labels: list[str]
+    stored: Evaluations | None
     problem: Any
     options: RunOptions
     stop: StopRule | None
@@ -168,6 +172,9 @@ class Call:
             self.points = by_labels(self.points, self.labels, self.layout.labels)
         else:
             self.target, self.layout = problem.target(), problem.layout
+            if self.stored is not None:
+                self.x0 = best_of(self.stored, chains, lambda x: problem.coordinates.inside(
+                    by_labels(x, self.labels, self.layout.labels))[1])
             if self.labels:
                 self.x0 = by_labels(self.x0, self.labels, self.layout.labels)
             self.points = (self.drawn_points() if self.x0 is None
@@ -285,7 +292,7 @@ class Call:
         with before_the_run(self.own, self.problem):
             done = attempt(self.own, self.points, self.chains, self.rows, self.rng, known,
                            (self.budget or BUDGET_OF_LEARNING) - spent, self.options, self.seed,
-                           self.bit_generator, self.layout, self.coordinates,
+                           self.bit_generator, self.layout, self.coordinates, self.stored,
                            weigh=self.surrogate_steps is None, go_on=self.budget is None)
         self.learned = done
         if done.state is not None:

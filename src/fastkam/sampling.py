@@ -19,7 +19,7 @@ from fastkam.problem.given import as_problem, names_of, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
 from fastkam.run.blas import one_blas_thread
-from fastkam.run.drawn_starts import check_order, drawn_starts, labels_of
+from fastkam.run.drawn_starts import check_order, drawn_starts, labels_of, stored_calls
 from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
@@ -95,14 +95,15 @@ def sample(
         `bounds`, `transforms`, `args`, `kwargs` and `derived` make a `Problem`, which can be given
         instead, as can a model with parameter names and starting points: a PyMC model, the result
         of `from_pymc` or `from_bridgestan`, or a distribution of scipy.stats.
-    x0 : array (d,) or (chains, d), dict, list of dicts, Series, callable or Result, optional
+    x0 : array (d,) or (chains, d), dict, list of dicts, Series, callable, Result or other, optional
         Where the search begins: one point, or one for each chain; or the parameters by name, in a
         dict or a list of dicts, one for each chain. If the density is not finite there, nearby
         points are tried. Without `x0` the search begins at draws from `prior`, at points within
         `bounds`, or at points of the model. Starts are drawn from a function of a numpy Generator
         that returns one, from a frozen distribution of scipy.stats, or from an earlier run: its
         `Result` or summary, whose parameters are found by name, or draws (chains, n, d). The result
-        of a scipy optimizer gives its x.
+        of a scipy optimizer gives its x. `Evaluations` give their best points, and with
+        ``surrogate="learn"`` the surrogate is fitted to all of their calls.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), a sampler with its parameters, or "auto":
         the search chooses a sampler that suits the density (see `choose_sampler`) and logs it.
@@ -301,19 +302,21 @@ def sample(
             value is not None for value in common.values()):
         named = names_of(target, x0.state.layout, bounds, args or (), kwargs or {})
         common = named or common
-    labels, x0 = labels_of(x0), start_by_name(drawn_starts(x0, chains, seed))
+    labels, stored = labels_of(x0), stored_calls(x0)
+    x0 = start_by_name(drawn_starts(x0, chains, seed))
     problem = as_problem(
         target, x0, vectorized=vectorized, named=named is not None,
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
              "kwargs": kwargs, "derived": derived}, common=common)
     call = Call(
-        target=target, x0=x0, labels=labels, problem=problem, options=options, stop=stop,
-        sampler=sampler, rows=rows, enough=draws is None and thin is None, tune=tune, chains=chains,
-        seed=seed, schedule=as_schedule(schedule), share=share, vectorized=vectorized, thin=thin,
-        search=search, common=common, keep_warmup=keep_warmup, keep_stats=keep_stats,
-        check_gradient=check_gradient, surrogate=None if learning else surrogate,
-        learning=learning, budget=budget, surrogate_steps=surrogate_steps,
-        steps=check_steps(surrogate_steps, surrogate), bit_generator=bit_generator)
+        target=target, x0=x0, labels=labels, stored=stored, problem=problem, options=options,
+        stop=stop, sampler=sampler, rows=rows, enough=draws is None and thin is None, tune=tune,
+        chains=chains, seed=seed, schedule=as_schedule(schedule), share=share,
+        vectorized=vectorized, thin=thin, search=search, common=common, keep_warmup=keep_warmup,
+        keep_stats=keep_stats, check_gradient=check_gradient,
+        surrogate=None if learning else surrogate, learning=learning, budget=budget,
+        surrogate_steps=surrogate_steps, steps=check_steps(surrogate_steps, surrogate),
+        bit_generator=bit_generator)
     # workers are closed also if there is no run
     with desk, options.closing, one_blas_thread():
         call.begin()

@@ -30,8 +30,9 @@ PIECE = 2**30  # bytes: the system reads no more than 2^31 at once
 class Evaluations:
     """The calls of a density in a file that ``evaluations=`` of `fastkam.sample` has written.
 
-    The file may be read during the run. An incomplete record at its end, which a killed process
-    leaves, is ignored.
+    As ``x0`` of another run of the same function it gives the best points, and its calls to a
+    surrogate that is learned. The file may be read during the run. An incomplete record at its end,
+    which a killed process leaves, is ignored.
 
     Parameters
     ----------
@@ -143,17 +144,21 @@ class Evaluations:
         ValueError
             If fewer points have a density.
         """
-        n = check_integer("n", n, least=1)
+        n, rows = check_integer("n", n, least=1), self.best_rows()
+        if len(rows) < n:
+            raise ValueError(f"n must be at most {len(rows)}, the distinct points with a density "
+                             f"in {os.fspath(self.path)!r}, not {n}")
+        return self.x[rows[:n]]
+
+    def best_rows(self) -> list[int]:
+        """The rows of the distinct points with a density, the best first."""
         values, x = self.values, self.x
         order = np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable")
         order = order[: int(np.isfinite(values).sum())]
         first: dict[bytes, int] = {}
         for i in order.tolist():
             first.setdefault((x[i] + 0.0).tobytes(), i)  # the same for -0.0
-        if len(first) < n:
-            raise ValueError(f"n must be at most {len(first)}, the distinct points with a density "
-                             f"in {os.fspath(self.path)!r}, not {n}")
-        return x[list(first.values())[:n]]
+        return list(first.values())
 
     def column(self, name: str) -> Any:
         return np.concatenate([rows[name] for _, rows in self.sections])

@@ -106,6 +106,13 @@ class Coordinates:
             raise ValueError(self.described(name, int(invalid[k]), flat[k]))
         return np.asarray(Z.reshape(*X.shape[:-1], self.n_z))
 
+    def inside(
+        self, x: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The sampler's points (n, n_z) of the user's x (n, n_x), and where x has one, (n,)."""
+        Z, invalid = Space(self.rows).unconstrain(np.ascontiguousarray(x))
+        return Z, np.asarray(invalid) < 0
+
     def invalid(self, x: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Mask of the rows of x (k, n_x) that violate a simplex, an order or a factor, (k,)."""
         wrong, start = np.zeros(len(x), bool), 0

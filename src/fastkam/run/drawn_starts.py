@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from fastkam.arguments import real_array, shown
 from fastkam.diagnostics.table import Summary
 from fastkam.recorded import Recorded
 from fastkam.run.streams import Stream, generator_of
+
+if TYPE_CHECKING:
+    from fastkam.points.evaluations import Evaluations
 
 Array = NDArray[np.float64]
 
@@ -34,8 +38,8 @@ def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
         A function of a generator that returns a point, as an array or by name; a list of points by
         name, one for each chain; a frozen distribution of scipy.stats; a `Result`, or draws
         (chains, n, d), of which some are chosen; a `Summary` of an earlier run, from whose means
-        and standard deviations normal points are drawn, within its outer quantiles; a result of
-        scipy.optimize, whose x is taken.
+        and standard deviations normal points are drawn, within its outer quantiles; an
+        `Evaluations`, whose best points are taken; a result of scipy.optimize, whose x is taken.
     chains : int
     seed : SeedSequence
 
@@ -48,6 +52,8 @@ def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
         return chosen(x0.draws, generator_of(seed, Stream.DRAWN_STARTS, 0), chains, weights_of(x0))
     if isinstance(x0, Summary):
         return around(x0, generators(seed, chains))
+    if (calls := stored_calls(x0)) is not None:
+        return best_of(calls, chains)
     if isinstance(x0, Mapping):
         return x0["x"] if {"x", "fun", "success"} <= x0.keys() else x0
     if isinstance(x0, (list, tuple)) and x0 and all(isinstance(one, Mapping) for one in x0):
@@ -69,7 +75,15 @@ def labels_of(x0: Any) -> list[str]:
     """The labels of the coordinates of starts that are drawn from `x0`; [] if it has none."""
     if isinstance(x0, Recorded):
         return x0.state.layout.labels
+    if (calls := stored_calls(x0)) is not None:
+        return calls.names
     return list(x0.labels) if isinstance(x0, Summary) else []
+
+
+def stored_calls(x0: Any) -> Evaluations | None:
+    """`x0` if it is an `Evaluations`, whose module is loaded then; otherwise None."""
+    module = sys.modules.get("fastkam.points.evaluations")
+    return x0 if module is not None and isinstance(x0, module.Evaluations) else None
 
 
 def by_labels(points: Any, own: list[str], labels: list[str]) -> Any:
@@ -91,6 +105,22 @@ def by_labels(points: Any, own: list[str], labels: list[str]) -> Any:
 def unnamed(labels: list[str]) -> bool:
     """Whether these are the labels of a vector to which no name was given."""
     return labels == [f"x[{i}]" for i in range(len(labels))]
+
+
+def best_of(
+    calls: Evaluations, chains: int, inside: Callable[[Array], NDArray[np.bool_]] | None = None
+) -> Array:
+    """The best of the stored points, which are repeated if there are fewer, (chains, d).
+
+    `inside` returns the mask of the points (n, d) that are within the support.
+    """
+    x = calls.x[calls.best_rows()]
+    if inside is not None:
+        x = x[inside(x)]
+    if not len(x):
+        where = "" if inside is None else " within the support of the parameters"
+        raise ValueError(f"x0 must have a call with a density{where}, and {calls!r} has none")
+    return np.asarray(x[np.arange(chains) % len(x)])
 
 
 def generators(seed: np.random.SeedSequence, chains: int) -> Iterator[np.random.Generator]:

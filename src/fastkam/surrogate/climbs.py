@@ -68,8 +68,12 @@ def starting_points(
         As in `search.found.Known`.
     rng : Generator
     """
-    _, first = np.unique(points, axis=0, return_index=True)
-    origin, _ = first_with_density(calls, points[np.sort(first)], rng)
+    if calls.given:
+        X, y = calls.finite()
+        origin = X[y.argmax()]
+    else:
+        _, first = np.unique(points, axis=0, return_index=True)
+        origin, _ = first_with_density(calls, points[np.sort(first)], rng)
     lengths = None
     if prior is not None:
         drawn = prior(PRIOR_DRAWS * len(origin), rng)

@@ -183,13 +183,17 @@ def noise_of(below: Array, d: int) -> Array:
     return np.asarray((GROWTH * np.maximum(0.0, below - 3 - d)) ** 2)
 
 
+def enough(d: int) -> int:
+    """Return a number of points that suffice for a quadratic function."""
+    return (d + 1) * (d + 2) // 2 + d
+
+
 def near_enough(below: Array, d: int) -> NDArray[np.bool_]:
     """Return the mask of points not far below the maximum, at least as many as a quadratic needs.
     """
-    least = (d + 1) * (d + 2) // 2 + d
     order = np.argsort(below, kind="stable")
     near = below < most_below(d)
-    near[order[: min(least, len(order))]] = True
+    near[order[: min(enough(d), len(order))]] = True
     return np.asarray(near)
 
 

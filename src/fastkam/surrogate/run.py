@@ -24,11 +24,13 @@ from fastkam.surrogate.calls import Calls
 from fastkam.surrogate.climbs import starting_points, to_mass, to_maxima
 from fastkam.surrogate.design import design
 from fastkam.surrogate.drawing import Drawing
+from fastkam.surrogate.given import given_calls, spread_of
 from fastkam.surrogate.importance import no_draws
 from fastkam.surrogate.learning import LEAST, Learned, Rounds
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
+    from fastkam.points.evaluations import Evaluations
     from fastkam.problem.coordinates import Coordinates
     from fastkam.run.options import RunOptions
     from fastkam.run.shapes import Layout
@@ -91,21 +93,22 @@ class Attempt:
 
     @property
     def record(self) -> Array:
-        """Points and log densities of all calls, (n, d + 1)."""
+        """Points and log densities of all calls of this run, (n, d + 1)."""
         X, y = self.calls.all()
-        return np.column_stack([X, y])
+        return np.column_stack([X, y])[self.calls.given :]
 
 
 def attempt(
     target: Target, points: Array, chains: int, draws: int, rng: np.random.Generator,
     known: Known | None, budget: float, options: RunOptions, seed: np.random.SeedSequence,
-    bit_generator: str, layout: Layout, coordinates: Coordinates | None, *, weigh: bool,
-    go_on: bool,
+    bit_generator: str, layout: Layout, coordinates: Coordinates | None,
+    stored: Evaluations | None, *, weigh: bool, go_on: bool,
 ) -> Attempt:
     """Learn a surrogate and, with `weigh`, make weighted draws of it.
 
-    With `go_on`, the run can continue without the surrogate, so that draws with bad weights are
-    discarded. After Ctrl-C the result has the draws so far, possibly none.
+    The surrogate is fitted to the stored calls of an earlier run, too. With `go_on`, the run can
+    continue without the surrogate, so that draws with bad weights are discarded. After Ctrl-C the
+    result has the draws so far, possibly none.
     """
     watch = Watch(options, chains, share=1.0)
     limit = watch.most_evaluations if watch.most_evaluations < budget else 0.0
@@ -117,9 +120,13 @@ def attempt(
     done = Attempt(calls, replace(empty, coordinates=coordinates))
     drawing = Drawing(done, options, chains, draws, rng, seed, bit_generator, layout, coordinates)
     drawing.limit = limit
+    known = known or Known()
+    given = None if stored is None else given_calls(stored, layout.labels, coordinates, known, rng)
     try:
         with watch, np.errstate(all="ignore"):
-            rounds = learn(calls, points, known or Known(), rng, budget, done)
+            if given is not None:
+                calls.take(given)
+            rounds = learn(calls, points, known, rng, budget, done)
             if rounds is None:
                 return done
             if not weigh:
@@ -134,7 +141,7 @@ def attempt(
         if isinstance(cause, KeyboardInterrupt):
             done.state = drawing.ended("interrupted")
             return done
-        if not calls.points or not (cause is None or isinstance(cause, Exception)):
+        if calls.n <= min(1, calls.given) or not (cause is None or isinstance(cause, Exception)):
             raise
         done.state, done.failure = drawing.ended("failed"), error
         if isinstance(error, SamplingError) and isinstance(error.__cause__, Exception):
@@ -164,7 +171,7 @@ def learn(
 
     At most 60 % of the budget are used, or 85 % if there is no surrogate before; more than 400 +
     100 d calls after the climbs only if some ends of the density are still unknown. The way from a
-    start that is far from the mass does not count.
+    start that is far from the mass does not count. There are no climbs if enough calls are given.
     """
     watch = calls.evaluator.watch
     calls.budget, whole = SHARE_OF_FEW * budget, calls.budget
@@ -174,10 +181,13 @@ def learn(
     rounds: Rounds | None = None
     more = " (more calls may give one)"
     try:
-        starts = starting_points(calls, points, known.prior, rng)
-        scales = to_mass(calls, starts).scales
+        factor = spread_of(*calls.all())
         way, left = calls.n, budget - calls.n
-        factor = to_maxima(calls, starts, scales)
+        if factor is None:
+            starts = starting_points(calls, points, known.prior, rng)
+            scales = to_mass(calls, starts).scales
+            way, left = calls.n, budget - calls.n
+            factor = to_maxima(calls, starts, scales)
         most = calls.n + LEARNING + LEARNING_EACH * points.shape[1]
         longest = way + SHARE * left
         at_last = max(longest, min(most, way + SHARE_OF_FEW * left))
