@@ -61,10 +61,13 @@ def test_few_calls_lead_to_climbs(tmp_path):
     file = tmp_path / "calls.fk"
     fk.sample(Counted(), np.full(3, 30.0), sampler="ram", draws=2, tune=2, chains=1, seed=1,
               search=False, evaluations=file, **QUIET)
-    assert len(fk.Evaluations(file)) < 13
+    calls = fk.Evaluations(file)
+    assert len(calls) < 13
     f = Counted()
-    result = fk.sample(f, fk.Evaluations(file), surrogate="learn", budget=500, seed=2, **QUIET)
+    result = fk.sample(f, calls, surrogate="learn", budget=500, seed=2, **QUIET)
     assert f.n == result.evaluations
+    again = [x for x in result.state.calls[:, :-1] if (x == calls.x).all(axis=1).any()]
+    np.testing.assert_array_equal(again, calls.best())
     table = result.summary()
     assert (np.abs(table["mean"] - MODE) < 4 * table["mcse_mean"]).all()
 
@@ -79,6 +82,24 @@ def test_many_calls_are_not_all_used(tmp_path):
     assert 2000 < len(calls)
     assert MOST + 3 * MOST_EACH <= len(given.values) <= 1.5 * (MOST + 3 * MOST_EACH)
     assert given.values.max() == calls.values.max()
+
+
+def test_calls_that_failed_have_no_density(tmp_path):
+    file = tmp_path / "calls.fk"
+
+    def failing(x):
+        if x[0] > 0.5:
+            raise ArithmeticError
+        return np.nan if x[1] > 0.5 else -0.5 * float(x @ x)
+
+    fk.sample(failing, np.zeros(2), sampler="ram", draws=20, tune=20, seed=1, search=False,
+              evaluations=file, on_error="reject", **QUIET)
+    calls = fk.Evaluations(file)
+    given = given_calls(calls, ["x[0]", "x[1]"], None, Known(), np.random.default_rng(1))
+    out = given.points.max(axis=1) > 0.5
+    assert out.any()
+    np.testing.assert_array_equal(given.values[out], -np.inf)
+    assert np.isfinite(given.values[~out]).all()
 
 
 def test_a_run_without_a_surrogate_starts_at_the_best_calls(path):
@@ -119,6 +140,9 @@ def test_parameters_are_found_by_name(tmp_path):
                        prior={"b": stats.norm(0, 90), "a": stats.norm(0, 10)}, **QUIET)
     table = result.summary()
     assert (np.abs(table["mean"] - [40, 1]) < 1).all()
+    start = fk.sample(other, fk.Evaluations(file), sampler="rwm", draws=1, tune=0, search=False,
+                      seed=1, prior={"b": stats.norm(0, 90), "a": stats.norm(0, 10)}, **QUIET)
+    assert (np.abs(start["b"] - 40) < 15).all()
     with pytest.raises(ValueError, match="x0 must have the parameters"):
         fk.sample(lambda a, c: two(a, c), fk.Evaluations(file), surrogate="learn", budget=300,
                   prior={"a": stats.norm(0, 10), "c": stats.norm(0, 90)}, **QUIET)

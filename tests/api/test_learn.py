@@ -280,21 +280,30 @@ def test_a_surrogate_that_leaves_out_a_part_is_given_up(monkeypatch):
     assert "far too low at 3 points with a high density" in str(result.warnings[0])
 
 
-@pytest.mark.parametrize(("width", "budget", "seed", "why"), [
-    (0.25, 800, 1, "the draws are far from the mass"), (0.7, 500, 3, "of the sum of the weights")])
-def test_few_calls_of_a_bent_density_are_wrong(width, budget, seed, why):
-    """The surrogate is high where no call has been made."""
+@pytest.mark.filterwarnings("ignore:surrogate does not pay")
+def test_draws_far_from_the_best_call_are_wrong():
+    """The surrogate of a thin bend is high where no call has been made."""
     def bent(x):
         a, b, c = x
-        squares = a**2 / 4, ((b - 0.8 * a**2) / width) ** 2, ((c - 0.5 * b - 0.3 * a) / 0.4) ** 2
+        squares = a**2 / 4, ((b - 0.8 * a**2) / 0.25) ** 2, ((c - 0.5 * b - 0.3 * a) / 0.4) ** 2
         return -0.5 * sum(squares)
 
-    result = fk.sample(bent, np.ones(3), surrogate="learn", budget=budget, seed=seed,
-                       diagnose=False, progress=False)
-    assert np.abs(result.summary()["mean"] - [0, 3.2, 1.6]).max() > 2
-    verdict = result.verdict()
-    assert verdict.status == "wrong"
-    assert why in " ".join(str(verdict).split())
+    far = heavy = 0
+    for seed in range(6):
+        result = fk.sample(bent, np.ones(3), surrogate="learn", budget=800, seed=seed,
+                           diagnose=False, progress=False)
+        if result.log_weights is None:
+            continue
+        text, best = " ".join(str(result.verdict()).split()), result.state.calls[:, -1].max()
+        if max(bent(x) for x in result.draws.reshape(-1, 3)) < best - 50:
+            assert "Verdict: wrong" in text
+            assert "the draws are far from the mass" in text
+            far += 1
+        if result.weights.max() > 0.5 * result.weights.sum():
+            assert "Verdict: wrong" in text
+            assert "of the sum of the weights" in text
+            heavy += 1
+    assert min(far, heavy) > 0
 
 
 def test_many_points_in_a_call_give_the_same_draws():

@@ -136,73 +136,72 @@ def climb_beside(
         climb(calls, start, scales)
         return
     center, factor = laplace(X, y, factor)
-    high = top - 10 - 0.5 * KNOWN**2
 
-    def is_known(x: Array, value: float) -> bool:
+    def is_known(x: Array) -> bool:
         z = whitened(x[None], center, factor)
-        return value > high and float((z * z).sum()) < KNOWN**2
+        return float((z * z).sum()) < KNOWN**2
 
     way = np.abs(start - X[y.argmax()])
     steps = np.maximum(scales, OF_WAY * way) if lengths is None else OF_PRIOR * lengths
-    end, value = climb_from_afar(calls, start, steps, CLIMB, is_known)
-    if value > top - FAR and not is_known(end, value):
+    end, values = climb_from_afar(calls, start, steps, CLIMB, is_known)
+    if max(values) > top - FAR and not is_known(end):
         climb(calls, end, scales, FURTHER_CLIMB)
 
 
 def climb_from_afar(
     calls: Calls, start: Array, steps: Array, calls_each: int,
-    is_known: Callable[[Array, float], bool] = lambda x, value: False,
-) -> tuple[Array, float]:
-    """Climb with these first steps (d,) until it gains little.
+    is_known: Callable[[Array], bool] = lambda x: False,
+) -> tuple[Array, list[float]]:
+    """Climb with these first steps (d,) until it gains little, or reaches a point that is known.
 
-    Return the best point (d,) and its log density. The climb also ends where `is_known`, called
-    with them, returns True.
+    Return the best point (d,) and all log densities.
     """
     d = len(start)
     quiet = QUIET * (d + 1)
 
     def ends(x: Array, values: list[float]) -> bool:
-        top = max(values)
         many = len(values) > 2 * d + 1 + quiet
-        return (many and top < max(values[:-quiet]) + LEAST_GAIN) or is_known(x, top)
+        return (many and max(values) < max(values[:-quiet]) + LEAST_GAIN) or is_known(x)
 
     return maximize(calls, start, steps, calls_each * d, NEVER, ends)
 
 
 def climb(calls: Calls, start: Array, scales: Array, calls_each: int = CLIMB) -> bool:
     """Maximize the log density in units of the scales; return whether a maximum is reached."""
-    most, before = calls_each * len(start) + 10, calls.n
-    maximize(calls, start, scales, most, LAST_RADIUS)
-    return calls.n - before < most
+    most = calls_each * len(start) + 10
+    _, values = maximize(calls, start, scales, most, LAST_RADIUS)
+    return len(values) < most
 
 
 def maximize(
     calls: Calls, start: Array, units: Array, most: int, last_radius: float,
     ends: Callable[[Array, list[float]], bool] = lambda x, values: False,
-) -> tuple[Array, float]:
-    """Maximize the log density by COBYQA; return the best point (d,) and its log density.
+) -> tuple[Array, list[float]]:
+    """Maximize the log density by COBYQA; return the best point (d,) and all log densities.
 
     The climb ends when the trust region has the last radius, after `most` calls, or where `ends`,
     called with the best point and all log densities of this climb, returns True.
     """
-    best, values = (start, -np.inf), list[float]()
+    best, values = start, list[float]()
+    X, y = calls.all()
+    called = y[(start == X).all(axis=1)][:1]
 
     def height(u: Array) -> float:
         nonlocal best
         x = start + units * u
-        value = float(calls(x[None])[0])
+        value = float((called if len(called) and not u.any() else calls(x[None]))[0])
+        if value > max(values, default=-np.inf):
+            best = x
         values.append(value)
-        if value > best[1]:
-            best = x, value
         if np.isfinite(value):
             return -value
         worst = -min((v for v in values if np.isfinite(v)), default=0.0)
         return worst + 1 + abs(worst)  # no density: worse than all that have one
 
     def after_step(intermediate_result: OptimizeResult) -> None:
-        if ends(best[0], values):
+        if ends(best, values):
             raise StopIteration
 
     minimize(height, np.zeros(len(start)), method="COBYQA", callback=after_step, options={
         "maxfev": most, "initial_tr_radius": 1.0, "final_tr_radius": last_radius})
-    return best
+    return best, values
