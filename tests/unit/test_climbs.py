@@ -99,7 +99,7 @@ def cubic(x):
 
 
 def test_a_thin_valley_is_climbed_by_newtons_method():
-    """The eigenvalues of the covariance differ by a factor of 1e5, and it is known afterwards."""
+    """The eigenvalues of the covariance differ by a factor of 1e4, and it is known afterwards."""
     t = np.linspace(0, 1, 40)
     want = np.linalg.inv(np.vander(t, 4).T @ np.vander(t, 4))
     for seed in range(3):

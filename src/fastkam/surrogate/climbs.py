@@ -88,9 +88,7 @@ def starting_points(
 
 
 def to_mass(calls: Calls, starts: Starts) -> Place:
-    """Climb from the best start, if it is far from the mass; return the best point, with its
-    scales.
-    """
+    """Climb from the best start to the mass; return the best point, with its scales."""
     if starts.lengths is not None:
         climb_from_afar(calls, starts.points[0], OF_PRIOR * starts.lengths, FAR_CLIMB)
     X, y = calls.finite()
