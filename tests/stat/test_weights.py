@@ -216,6 +216,18 @@ def test_intervals_of_whole_runs_have_the_mean():
 # ---- parts ----
 
 
+@pytest.mark.parametrize("share", [0.3, 1 - 1e-9])
+def test_a_draw_with_much_of_the_weight_bounds_the_effective_sample_size(share):
+    """The mean follows this draw, so that the terms of its error are small."""
+    x = np.random.default_rng(2).standard_normal((4, 250, 2))
+    log_weights = np.full((4, 250), np.log((1 - share) / 999))
+    log_weights[1, 40] = np.log(share)
+    table = weighted_summary(x, log_weights, ["a", "b"])
+    assert (table["ess_bulk"] <= 1.001 / share**2).all()
+    assert (table["ess_tail"] <= 1.001 / share**2).all()
+    assert (table["mcse_sd"] >= 0.999 * share * table["sd"] / np.sqrt(2)).all()
+
+
 def test_equal_weights_give_the_usual_summary():
     x = np.random.default_rng(1).standard_normal((4, 500, 2))
     weighted = weighted_summary(x, np.full((4, 500), -3.0), ["a", "b"])

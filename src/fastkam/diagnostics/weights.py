@@ -78,7 +78,8 @@ def weighted_summary(
     """Return the summary of draws (chains, draws, d) with log weights (chains, draws).
 
     The columns are those of `fastkam.diagnostics.summary`; R-hat is that of the draws without
-    weights.
+    weights. An effective sample size is at most 1 / s^2, where s is the largest share of a draw in
+    the sum of the weights, as (sum w)^2 / sum w^2 is.
     """
     if not log_weights.size:
         none = dict.fromkeys(COLUMNS, np.full(len(labels), np.nan))
@@ -90,9 +91,10 @@ def weighted_summary(
     sd = np.sqrt(variance)
     q5, q95 = quantiles(draws, w[:, :, 0], OUTER_QUANTILES)
     with np.errstate(all="ignore"):
-        mcse_mean = error_of(w * away)
-        mcse_sd = error_of(w * (away**2 - variance)) / (2 * sd)
-        tails = [p * (1 - p) / error_of(w * ((draws <= q) - p)) ** 2
+        s = w.max() / w.size
+        mcse_mean = np.maximum(error_of(w * away), s * sd)
+        mcse_sd = np.maximum(error_of(w * (away**2 - variance)) / (2 * sd), s * sd / np.sqrt(2))
+        tails = [np.minimum(p * (1 - p) / error_of(w * ((draws <= q) - p)) ** 2, 1 / s**2)
                  for p, q in zip(OUTER_QUANTILES, (q5, q95), strict=True)]
         bulk = variance / mcse_mean**2
     columns = {"mean": mean, "sd": sd, "mcse_mean": mcse_mean, "mcse_sd": mcse_sd,
