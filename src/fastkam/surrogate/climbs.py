@@ -3,7 +3,7 @@
 Each climb maximizes the log density by a trust-region method without gradients (COBYQA). Far from
 the mass its first steps are in units of the prior. Without a prior the only lengths known there are
 those in which the log density changes by 1, which are far too small: `search.ascent` leads to the
-mass then, with several times as many calls.
+mass then, with more calls.
 
 COBYQA is slow along a thin curved valley. Where it has not reached the maximum after 25 d calls,
 Newton's method follows, which takes d^2 / 2 calls and more in each step.
