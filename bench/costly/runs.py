@@ -131,13 +131,17 @@ def calls_until(curves, case, fourth):
     errors = np.empty((2, len(curves), len(at)))
     for k, curve in enumerate(curves):
         row = np.searchsorted(curve.calls, at, side="right") - 1
-        mean = np.abs(curve.mean - case.mean) / case.sd * 20
-        sd = np.abs(curve.sd / case.sd - 1) / np.sqrt((fourth - 1) / 4) * 20
-        for i, one in enumerate((mean, sd)):
-            squares = (one**2).mean(axis=1)
+        for i, squares in enumerate(squares_of(curve, case, fourth)):
             errors[i, k] = np.where(row >= 0, squares[row], np.inf)
     error = np.sqrt(errors.mean(axis=1)).max(axis=0)
     bad = np.flatnonzero(~(error <= 1))
     if not len(bad):
         return float(at[0])
     return float(at[bad[-1] + 1]) if bad[-1] + 1 < len(at) else np.inf
+
+
+def squares_of(curve, case, fourth):
+    """Mean squared errors (n,) of means and of standard deviations, over those of 400 draws."""
+    mean = (curve.mean - case.mean) / case.sd * 20
+    sd = (curve.sd / case.sd - 1) / np.sqrt((fourth - 1) / 4) * 20
+    return (mean**2).mean(axis=1), (sd**2).mean(axis=1)

@@ -29,7 +29,10 @@ REQUIREMENTS = {
     "nutpie": ("nutpie", "numba", OURS),                # it samples fastkam's compiled densities
     "mici": ("mici",),
 }
-OTHERS = {"pymc": ("pymc",)}                            # that `bench.first_answer.peers` runs
+OTHERS = {
+    "pymc": ("pymc",),                                  # that `bench.first_answer.peers` runs
+    "gpry": ("gpry", "h5py"), "pyvbmc": ("pyvbmc",),    # and `bench.costly.emulators`
+}
 
 
 class BuildError(Exception):
