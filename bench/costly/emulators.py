@@ -2,7 +2,8 @@
 
 `python -m bench.costly.emulators [--quick] [--seeds N]`, with the packages in their environments
 (`python -m bench.peers.environments gpry pyvbmc`). A package whose environment does not exist is
-left out. GPry, which takes minutes a run, has one seed, in up to four dimensions.
+left out. GPry, which takes minutes a run, has one seed, in up to four dimensions. Each run of a
+package is a line of costly_emulators.jsonl beside the table; what is there is not run again.
 
 An error of 1 is that of 400 independent draws: the root mean square error over coordinates, of
 means or of standard deviations, whichever is larger. The learned surrogate makes all of its 2000
@@ -41,6 +42,28 @@ def run(package, name, seed):
     return json.loads(said.splitlines()[-1])
 
 
+def runs_of(packages, seeds, path):
+    """Return {(package, posterior): runs}, made by two processes where the file does not have them.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    made = {(row["package"], row["posterior"], row["seed"]): row for row in rows}
+    wanted = [(package, name, seed + 1) for package in packages for name, case in CASES.items()
+              if case.d <= MOST_D.get(package, case.d)
+              for seed in range(min(seeds, MOST_SEEDS.get(package, seeds)))]
+    missing = [key for key in wanted if key not in made]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for key, row in zip(missing, pool.map(lambda key: run(*key), missing), strict=True):
+            made[key] = dict(zip(("package", "posterior", "seed"), key, strict=True)) | row
+            with path.open("a") as file:
+                file.write(json.dumps(made[key]) + "\n")
+            print(*key, row.get("calls", row.get("error")), sep=" | ", flush=True)
+    found = {}
+    for key in wanted:
+        found.setdefault(key[:2], []).append(made[key])
+    return found
+
+
 def of_fastkam(name, seed):
     """Return what `run` returns, and the curve, of a run with a learned surrogate."""
     begun = os.times()
@@ -76,16 +99,10 @@ def cells(runs, case, fourth):
             f"{np.median([one['seconds'] for one in done]):.0f}"]
 
 
-def row_of(found, case):
-    """Return the columns of a posterior, from {package: its runs}."""
-    fourth = np.maximum(np.median([one["curve"].fourth for one in found["fastkam"]], axis=0), 1.5)
-    return [cell for runs in found.values() for cell in cells(runs, case, fourth)]
-
-
 def total(package, found):
-    """A sentence on all runs of a package, from {posterior: {package: its runs}}."""
-    done = [(one, CASES[name]) for name, some in found.items() for one in some[package]
-            if "error" not in one]
+    """A sentence on all runs of a package, from {(package, posterior): runs}."""
+    done = [(one, CASES[name]) for (of, name), runs in found.items() if of == package
+            for one in runs if "error" not in one]
     off = [one for one, case in done if wrong(one, case)]
     return (f"{package}: {len(done)} runs, {len(off)} of them wrong, "
             f"{sum(one['converged'] for one in off)} of these silent.")
@@ -95,17 +112,15 @@ def main():
     chosen = options(FILE, __doc__, quick="one seed", seeds=SEEDS)
     seeds = 1 if chosen.quick else chosen.seeds
     packages = [one for one in PACKAGES if Path(python_of(one)).exists()]
-    found = {}
+    found = runs_of(packages, seeds, chosen.folder / "costly_emulators.jsonl")
+    rows, columns = [], ["posterior", "d"]
     for name, case in CASES.items():
-        made = found[name] = {"fastkam": [of_fastkam(name, seed) for seed in range(seeds)]}
-        with ThreadPoolExecutor(WORKERS) as pool:
-            tasks = {package: [
-                pool.submit(run, package, name, seed + 1)
-                for seed in range(min(seeds, MOST_SEEDS.get(package, seeds)))
-                if case.d <= MOST_D.get(package, case.d)] for package in packages}
-            made |= {package: [one.result() for one in some] for package, some in tasks.items()}
-        print(name, *row_of(made, case), sep=" | ", flush=True)
-    columns = ["posterior", "d"]
+        ours = found["fastkam", name] = [of_fastkam(name, seed) for seed in range(seeds)]
+        fourth = np.maximum(np.median([one["curve"].fourth for one in ours], axis=0), 1.5)
+        rows.append([name, str(case.d)])
+        for package in ("fastkam", *packages):
+            rows[-1] += cells(found.get((package, name), []), case, fourth)
+        print(*rows[-1], sep=" | ", flush=True)
     for package in ("fastkam", *packages):
         columns += [f"{package}: calls", "error", "wrong", "CPU s"]
     write(chosen.folder / "costly_emulators.md", "\n".join([
@@ -113,8 +128,7 @@ def main():
                 chosen),
         " ".join(__doc__.split("\n\n")[2].split()) + "\n",
         " ".join(total(package, found) for package in ("fastkam", *packages)) + "\n",
-        table(columns, [[name, str(CASES[name].d), *row_of(made, CASES[name])]
-                        for name, made in found.items()])]))
+        table(columns, rows)]))
 
 
 if __name__ == "__main__":
