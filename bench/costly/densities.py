@@ -29,13 +29,18 @@ SHAPES = ("banana, d = 2", "exponential, d = 3")
 
 @dataclass(frozen=True)
 class Case:
-    """A log density f(x), its start, means and standard deviations (d,); options of a run."""
+    """A log density f(x), its start, means and standard deviations (d,); options of a run.
+
+    `mcse` has the Monte Carlo errors of the means and of the standard deviations, if these come
+    from draws.
+    """
 
     f: Callable[[Any], float]
     x0: Any
     mean: Any
     sd: Any
     options: dict[str, Any] = field(default_factory=dict)
+    mcse: tuple[Any, Any] = (0.0, 0.0)
 
     @property
     def d(self):
@@ -44,8 +49,9 @@ class Case:
 
 CASES: dict[str, Case] = {}
 for name in MODELS:
-    CASES[name] = Case(POSTERIORS[name].logp, POSTERIORS[name].x0,
-                       np.array(REFERENCES[name]["mean"]), np.array(REFERENCES[name]["sd"]))
+    known = {key: np.array(REFERENCES[name][key]) for key in ("mean", "sd", "mcse_mean", "mcse_sd")}
+    CASES[name] = Case(POSTERIORS[name].logp, POSTERIORS[name].x0, known["mean"], known["sd"],
+                       mcse=(known["mcse_mean"], known["mcse_sd"]))
 for name in SHAPES:
     CASES[name] = Case(FIRST[name].f, FIRST[name].x0, FIRST[name].mean, FIRST[name].sd)
 

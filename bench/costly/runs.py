@@ -12,6 +12,8 @@ from bench.costly.densities import CASES
 from bench.costly.further import FURTHER
 from bench.costly.priors import WITH_PRIORS
 from bench.costly.unseen import UNSEEN
+from fastkam.diagnostics.controls import Controls, calibrated
+from fastkam.diagnostics.weights import normalized
 
 BUDGET = 2000
 DRAWS = 2000  # a chain of plain auto
@@ -63,12 +65,14 @@ def learned(name, seed):
         curve = of_chains(result, case)
         curve.note, curve.told, curve.worst = note, told, worst(result, case)
         return curve
-    x, w = result.draws, result.weights
+    x, log_weights, controls = result.draws, result.log_weights, result.state.controls
+    if controls is not None:
+        log_weights = log_weights - calibrated(controls)[0]
     new = np.ones(x.shape[:2], bool)
     new[:, 1:] = (x[:, 1:] != x[:, :-1]).any(axis=2)
     checked = f.n - new.sum()  # design, rounds and the check of the draws
     calls = checked + np.cumsum(new.sum(axis=0))
-    curve = cumulative(calls, x, w)
+    curve = cumulative(calls, x, log_weights, controls)
     curve.covered, curve.sds_covered = covered(result, case)
     curve.note, curve.weighted = note, True
     curve.told, curve.worst = told, worst(result, case)
@@ -89,36 +93,49 @@ def of_chains(result, case):
     x = result.draws
     rows = np.arange(1, x.shape[1] + 1)
     first = result.evaluations - result.chains * x.shape[1] * result.thin
-    curve = cumulative(first + result.chains * result.thin * rows, x, np.ones(x.shape[:2]))
+    curve = cumulative(first + result.chains * result.thin * rows, x, np.zeros(x.shape[:2]))
     curve.covered, curve.sds_covered = covered(result, case)
     return curve
 
 
-def cumulative(calls, x, w):
-    """The curve of draws x (chains, n, d) with weights w (chains, n)."""
-    away = x - x.mean(axis=(0, 1))
-    sums = [np.cumsum((w[:, :, None] * away**k).sum(axis=0), axis=0) for k in (0, 1, 2)]
-    mean = sums[1] / sums[0]
-    sd = np.sqrt(np.maximum(sums[2] / sums[0] - mean**2, 0))
+def cumulative(calls, x, log_weights, controls=None):
+    """The curve of draws x (chains, n, d) with weights that the controls calibrate anew.
+
+    The logs of the weights (chains, n) are those before that.
+    """
     rows = np.unique(np.linspace(0, len(calls) - 1, POINTS).astype(int))
-    last = away - mean[-1]
-    fourth = (w[:, :, None] * last**4).mean(axis=(0, 1)) / w.mean() / sd[-1] ** 4
-    return Curve(np.asarray(calls)[rows], mean[rows] + x.mean(axis=(0, 1)), sd[rows], fourth=fourth)
+    moments = []
+    for n in rows + 1:
+        log_w = log_weights[:, :n]
+        found = controls and calibrated(Controls(controls.values[:, :n], controls.draws))
+        w = normalized(log_w + found[0] if found else log_w)[:, :, None]
+        mean = (w * x[:, :n]).mean(axis=(0, 1))
+        away = x[:, :n] - mean
+        moments.append([mean, *((w * away**k).mean(axis=(0, 1)) for k in (2, 4))])
+    mean, variance, fourth = np.array(moments).swapaxes(0, 1)
+    return Curve(np.asarray(calls)[rows], mean, np.sqrt(variance),
+                 fourth=fourth[-1] / variance[-1] ** 2)
+
+
+def z_of(result, case):
+    """Errors of means and of standard deviations, (2, d), in units of the stated errors.
+
+    These include the errors of the references.
+    """
+    table = result.summary()
+    return np.array([(table[name] - truth) / np.hypot(table[f"mcse_{name}"], known) for
+                     name, truth, known in zip(("mean", "sd"), (case.mean, case.sd), case.mcse,
+                                               strict=True)])
 
 
 def covered(result, case):
     """The shares of coordinates whose nominal 90 % intervals have the mean, and the sd."""
-    table = result.summary()
-    return tuple(float((np.abs(table[name] - truth) < Z * table[f"mcse_{name}"]).mean())
-                 for name, truth in (("mean", case.mean), ("sd", case.sd)))
+    return tuple((np.abs(z_of(result, case)) < Z).mean(axis=1).tolist())
 
 
 def worst(result, case):
     """Return the largest error of a mean or standard deviation, in units of the stated error."""
-    table = result.summary()
-    z = [np.abs(table["mean"] - case.mean) / table["mcse_mean"],
-         np.abs(table["sd"] - case.sd) / table["mcse_sd"]]
-    return float(np.nanmax(z))
+    return float(np.nanmax(np.abs(z_of(result, case))))
 
 
 def calls_until(curves, case, fourth):

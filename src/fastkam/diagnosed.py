@@ -116,7 +116,7 @@ class Diagnosed(Recorded):
         """The summary of some columns (chains, draws, d), with their quantiles."""
         if self.log_weights is None:
             return summary(draws, labels, quantiles=levels)
-        return weighted_summary(draws, self.log_weights, labels, levels)
+        return weighted_summary(draws, self.log_weights, labels, levels, self.state.controls)
 
     @property
     def warnings(self) -> list[Finding]:

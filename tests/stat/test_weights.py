@@ -5,6 +5,8 @@ coordinates, the mean exceeds 1.8 with a probability below 1e-6 if the errors ar
 errors are estimated, so the bound is 2. Mistakes make it many times as large.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special
@@ -12,12 +14,14 @@ from scipy import special
 import fastkam as fk
 from fastkam._core.surrogate.learned import made
 from fastkam.diagnostics import weights
+from fastkam.diagnostics.controls import DRAWS_EACH
 from fastkam.diagnostics.weights import quantiles, systematic, weighted_summary
 from fastkam.run.shapes import check_layout
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import Window
 from fastkam.surrogate.calls import Calls
 from fastkam.surrogate.checking import Check, above_expected
+from fastkam.surrogate.controls import ControlFunctions
 from fastkam.surrogate.density import SHARE, Students
 from fastkam.surrogate.drawing import FIRST_CHECK
 from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
@@ -53,8 +57,11 @@ WRONG = {
 }
 
 
-def state_of(wrong, seed, tamper=lambda log_s, x: log_s):
-    """A run of weighted draws; `tamper` changes the log s by which they are weighted."""
+def state_of(wrong, seed, tamper=lambda log_s, x: log_s, controls=None):
+    """A run of weighted draws; `tamper` changes the log s by which they are weighted.
+
+    `controls` takes the controls of the surrogate, and returns those that calibrate the weights.
+    """
     terms, mixture = normal_terms(*WRONG[wrong])
     rng = np.random.default_rng(seed)
     x = mixture.means[1] + 0.5 * rng.standard_normal((10, 64, D)) @ mixture.factors[1].T
@@ -68,15 +75,24 @@ def state_of(wrong, seed, tamper=lambda log_s, x: log_s):
     weighting.until(ROWS)
     log_s = learned.density.logp(draws.reshape(-1, D)).reshape(CHAINS, ROWS)
     assert calls.n == weighting.made.sum() <= CHAINS * ROWS
-    return with_weights(state, tamper(log_s, draws), weighting)
+    if controls is not None:
+        functions = ControlFunctions.of(learned, state, CHAINS * ROWS // DRAWS_EACH)
+        controls = controls(functions).at(draws)
+    return with_weights(state, tamper(log_s, draws), weighting, controls)
+
+
+def tables(wrong, seeds=SEEDS, **options):
+    """Yield the summaries of runs of weighted draws."""
+    for seed in range(seeds):
+        state = state_of(wrong, seed, **options)
+        yield weighted_summary(state.trace.x, state.trace.stats["log_weight"], ["a", "b"],
+                               controls=state.controls)
 
 
 def z_squared(wrong, **options):
     """The means of ((estimate - truth) / error)^2, of means and of standard deviations."""
     squares = []
-    for seed in range(SEEDS):
-        state = state_of(wrong, seed, **options)
-        table = weighted_summary(state.trace.x, state.trace.stats["log_weight"], ["a", "b"])
+    for table in tables(wrong, **options):
         squares.append([((table["mean"] - MEAN) / table["mcse_mean"]) ** 2,
                         ((table["sd"] - SD) / table["mcse_sd"]) ** 2])
     return np.mean(squares, axis=(0, 2))
@@ -105,6 +121,48 @@ def test_a_surrogate_that_changes_after_the_draws_is_detected():
         return refitted.logp(x.reshape(-1, D)).reshape(log_s.shape)
 
     assert z_squared("shifted", tamper=changed).max() > 2 * MOST
+
+
+# ---- calibrated weights ----
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_estimates_with_calibrated_weights_have_the_errors_that_they_say(wrong):
+    found = z_squared(wrong, controls=lambda functions: functions)
+    assert (found < MOST).all(), found
+    assert (found > 0.3).all(), found  # nor are the errors too large
+
+
+def test_calibrated_weights_have_smaller_errors():
+    """The effective size is that of ten times as many draws where s is right.
+
+    Where s is far off, so that few draws count, it is not much smaller than without controls.
+    """
+    for wrong, times in (("right", 10), ("shifted", 0.8), ("too narrow", 0.8), ("too wide", 1)):
+        without, calibrated = (
+            np.median([min(one["ess_bulk"].min(), one["ess_tail"].min())
+                       for one in tables(wrong, 10, controls=controls)])
+            for controls in (None, lambda functions: functions))
+        assert calibrated > times * without, wrong
+
+
+def test_controls_of_a_wrong_mean_are_detected():
+    """The planted mistake: means that are off by a tenth of a standard deviation."""
+    def shifted(functions):
+        return replace(functions, means=functions.means + 0.1)
+
+    assert z_squared("right", controls=shifted).max() > 2 * MOST
+
+
+def test_errors_of_the_means_of_controls_count(monkeypatch):
+    """These come from few draws here. The planted mistake: they are taken as known."""
+    monkeypatch.setattr("fastkam.surrogate.controls.ROWS", 1600)
+
+    def known(functions):
+        return replace(functions, draws=1e12)
+
+    assert z_squared("right", controls=lambda functions: functions).max() < MOST
+    assert z_squared("right", controls=known).max() > 2 * MOST
 
 
 # ---- the check of the draws by chains on the density ----

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS
 from fastkam.diagnostics.agreement import LEAST_ESS, r_hats
+from fastkam.diagnostics.controls import Controls
 from fastkam.diagnostics.doubts import rough_sd
 from fastkam.diagnostics.draws import OUTER_QUANTILES, statistics, with_quantiles
 from fastkam.diagnostics.faults import of_repeated_calls, often_rejected, tails
@@ -73,13 +74,14 @@ def normalized(log_weights: Array) -> Array:
 
 def weighted_summary(
     draws: Array, log_weights: Array, labels: list[str],
-    levels: tuple[float, ...] = OUTER_QUANTILES,
+    levels: tuple[float, ...] = OUTER_QUANTILES, controls: Controls | None = None,
 ) -> Summary:
     """Return the summary of draws (chains, draws, d) with log weights (chains, draws).
 
     The columns are those of `fastkam.diagnostics.summary`; R-hat is that of the draws without
     weights. An effective sample size is at most 1 / s^2, where s is the largest share of a draw in
-    the sum of the weights, as (sum w)^2 / sum w^2 is.
+    the sum of the weights, as (sum w)^2 / sum w^2 is. With the controls of calibrated weights it
+    may be larger than the number of draws.
     """
     if not log_weights.size:
         none = dict.fromkeys(COLUMNS, np.full(len(labels), np.nan))
@@ -92,9 +94,10 @@ def weighted_summary(
     q5, q95 = quantiles(draws, w[:, :, 0], OUTER_QUANTILES)
     with np.errstate(all="ignore"):
         s = w.max() / w.size
-        mcse_mean = np.maximum(error_of(w * away), s * sd)
-        mcse_sd = np.maximum(error_of(w * (away**2 - variance)) / (2 * sd), s * sd / np.sqrt(2))
-        tails = [np.minimum(p * (1 - p) / error_of(w * ((draws <= q) - p)) ** 2, 1 / s**2)
+        mcse_mean = np.maximum(error_of(w * away, controls), s * sd)
+        mcse_sd = np.maximum(error_of(w * (away**2 - variance), controls) / (2 * sd),
+                             s * sd / np.sqrt(2))
+        tails = [np.minimum(p * (1 - p) / error_of(w * ((draws <= q) - p), controls) ** 2, 1 / s**2)
                  for p, q in zip(OUTER_QUANTILES, (q5, q95), strict=True)]
         bulk = variance / mcse_mean**2
     columns = {"mean": mean, "sd": sd, "mcse_mean": mcse_mean, "mcse_sd": mcse_sd,
@@ -102,8 +105,15 @@ def weighted_summary(
     return Summary(labels, with_quantiles(columns, levels, quantiles(draws, w[:, :, 0], levels)))
 
 
-def error_of(terms: Array) -> Array:
-    """Return the standard errors (d,) of the means of skewed terms (chains, draws, d)."""
+def error_of(terms: Array, controls: Controls | None = None) -> Array:
+    """Return the standard errors (d,) of the means of skewed terms (chains, draws, d).
+
+    Calibrated weights leave the error of what the controls do not explain, and that of the
+    controls' own means.
+    """
+    if controls is not None:
+        rest, explained = controls.unexplained(terms)
+        return np.hypot(error_of(rest), np.sqrt(explained / controls.draws))
     error = statistics(terms)["mcse_mean"]
     away = terms - terms.mean(axis=(0, 1))
     second, third, fourth = ((away**k).mean(axis=(0, 1)) for k in (2, 3, 4))
@@ -190,7 +200,8 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
             "weights", f"{goes_on[-1][0].upper()}{goes_on[-1][1:]}: the distribution may go on "
             "where the surrogate does not. Allow more calls (budget=)."))
     table = weighted_summary(
-        np.asarray(state.constrained(state.trace.draws)), log_weights, state.layout.labels)
+        np.asarray(state.constrained(state.trace.draws)), log_weights, state.layout.labels,
+        controls=state.controls)
     apart = r_hats(table.labels, table["r_hat"], (
         "The chains do not agree about the surrogate, whose draws these are: allow more calls "
         "(budget=, draws=), or run without surrogate."))

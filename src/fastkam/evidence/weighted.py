@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.diagnostics.weights import NORMALIZED, normalized
-from fastkam.evidence.bridge import standard_error
+from fastkam.diagnostics.weights import NORMALIZED, error_of, normalized
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
@@ -30,5 +29,6 @@ def by_weights(state: RunState, log_weights: Array) -> tuple[float, float] | Non
     if not lines or not np.isfinite(total):
         return None
     own = float(lines[-1].removeprefix(NORMALIZED))
-    error = np.hypot(standard_error(normalized(log_weights)), own)
+    w = normalized(log_weights)[:, :, None]
+    error = np.hypot(error_of(w, state.controls)[0], own)
     return total - float(np.log(log_weights.size)), float(error)

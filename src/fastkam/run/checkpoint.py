@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField, check_form, check_names, check_range
 from fastkam.arguments import shown
+from fastkam.diagnostics.controls import Controls
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.run.consistent import check_run
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
-OPTIONAL = ("calls", "unvisited")
+CONTROLS = ("controls", "control_draws")
+OPTIONAL = ("calls", "unvisited", *CONTROLS)
 MOST_STATES = 4  # of a run that goes on, which are read until the rows of one are in its store
 FINITE = Field("an array of finite numbers", finite=True)
 
@@ -96,6 +98,9 @@ def write(
         arrays["calls"] = run.calls
     if len(run.unvisited):
         arrays["unvisited"] = run.unvisited
+    if run.controls is not None:
+        arrays |= {"controls": run.controls.values,
+                   "control_draws": np.array([run.controls.draws])}
     traces = [trace.whole() if whole and isinstance(trace, StoredTrace) else trace.arrays()
               for trace in (run.trace, run.warmup)]
     parts = {"trace.": traces[0], "warmup.": traces[1], "coords.": run.layout.coords}
@@ -283,6 +288,7 @@ def from_parts(
         implied=implied,
         unvisited=arrays.get("unvisited", NOWHERE),
         calls=arrays.get("calls"),
+        controls=controls_of(arrays),
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
         trace=trace,
@@ -308,6 +314,20 @@ def check_arrays(arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
         finite("unvisited", place[:, :-1], 2)  # the mass may be unknown
     check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64)
     return chains, d
+
+
+def controls_of(arrays: dict[str, NDArray[Any]]) -> Controls | None:
+    """Return the controls of weighted draws in a file, or None if it has none."""
+    given = [name for name in CONTROLS if name in arrays]
+    if not given:
+        return None
+    check_names(CONTROLS, given)
+    values = finite("controls", arrays["controls"], 3)
+    draws = finite("control_draws", check_form(
+        "control_draws", arrays["control_draws"], (1,), np.float64), 1)
+    if not draws[0] > 0:
+        raise BadField("control_draws", f"must be positive, not {draws[0]}")
+    return Controls(values, float(draws[0]))
 
 
 def define_own(coordinates: Any) -> None:

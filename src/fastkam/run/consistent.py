@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.ranges import MOST_COUNT, BadField
+from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form
 from fastkam._core.engine.state import room_for
 from fastkam.run.state import MOST_SNAPSHOTS
+from fastkam.samplers.importance import ImportanceWeighted
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
@@ -26,6 +27,7 @@ def check_run(run: RunState) -> None:
     if run.states:
         check_states(run)
     check_counts(run)
+    check_controls(run)
 
 
 def check_snapshot_steps(steps: NDArray[np.int64], tune: int) -> None:
@@ -109,3 +111,12 @@ def check_counts(run: RunState) -> None:
             if trace.counts[k] > most:
                 raise BadField(f"{name}.counts", f"must be at most {most} for chain {k}, which has "
                                                  f"made {t} steps, not {trace.counts[k]}")
+
+
+def check_controls(run: RunState) -> None:
+    """Refuse controls of other draws than those of the run, or of draws without weights."""
+    if run.controls is None:
+        return
+    if not isinstance(run.sampler, ImportanceWeighted):
+        raise BadField("controls", "must be missing: the draws have no weights")
+    check_form("controls", run.controls.values, (run.chains, run.trace.rows, None), np.float64)

@@ -35,7 +35,7 @@ def evenly(
         trace.records.find(records.fields, records.n_extras)
         trace.records.block[:] = records.block[k, t].reshape(trace.records.block.shape)
         trace.records.filled[:] = rows
-    return replace(state, sampler=sampler, requested=rows, trace=trace,
+    return replace(state, sampler=sampler, requested=rows, trace=trace, controls=None,
                    warmup=Trace(state.chains, 0, state.d, sampler.stat_names))
 
 

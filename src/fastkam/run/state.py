@@ -13,6 +13,7 @@ from fastkam.run.lazy import mapped
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
+    from fastkam.diagnostics.controls import Controls
     from fastkam.problem.coordinates import Coordinates
     from fastkam.run.shapes import Layout
     from fastkam.run.stored import StoredTrace
@@ -83,6 +84,9 @@ class RunState:
     calls : ndarray, shape (n, d + 1), or None
         For a run with a learned surrogate, the points at which the density was evaluated, with the
         log densities, in order; otherwise None.
+    controls : Controls or None
+        For weighted draws with calibrated weights, the controls that calibrate them
+        (`fastkam.diagnostics.controls`); otherwise None.
     states : list of dict
         The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
@@ -120,6 +124,7 @@ class RunState:
     implied: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
     unvisited: NDArray[np.float64] = field(default_factory=lambda: NOWHERE)
     calls: NDArray[np.float64] | None = None
+    controls: Controls | None = None
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -207,6 +212,7 @@ class RunState:
             x0=self.x0[chains],
             trace=self.trace.select(chains, draws_from),
             warmup=self.warmup.select(chains, warmup_from),
+            controls=None,
             states=[self.states[k] for k in chains] if self.states else [],
             generators=[self.generator(k).state for k in chains],
         )

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.diagnostics.controls import DRAWS_EACH
 from fastkam.diagnostics.weights import NORMALIZED, NOT_FALLEN, TOO_LOW
 from fastkam.run.loop import ASKED
+from fastkam.samplers.importance import LOG_WEIGHT
 from fastkam.search.tails import tail_indices
 from fastkam.search.watch import Spent
 from fastkam.surrogate.checking import Check, outside
+from fastkam.surrogate.controls import ControlFunctions
 from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
 from fastkam.surrogate.integral import MOST_ERROR, log_integral
 from fastkam.surrogate.learning import Learned, Rounds, efficiency
@@ -71,6 +74,7 @@ class Drawing:
         self.weighting: Weighting | None = None
         self.run: RunState | None = None
         self.state: RunState | None = None
+        self.controls: ControlFunctions | None = None
         self.log_s: Array = np.zeros((chains, 0))
         self.log_integral = 0.0  # of the surrogate, subtracted from log_s
         self.asked = 0  # rows at the last check of the stop rule
@@ -87,7 +91,7 @@ class Drawing:
 
     @property
     def log_weights(self) -> Array:
-        """Log weights of these draws, (chains, rows)."""
+        """Log weights of these draws, (chains, rows), before they are calibrated."""
         assert self.weighting is not None
         return np.asarray(self.weighting.logp - self.log_s[:, : self.rows])
 
@@ -212,9 +216,11 @@ class Drawing:
         if error < MOST_ERROR:
             self.done.lines.append(f"{NORMALIZED} {error:.2g}")
         known = value if error < MOST_ERROR else 0.0
+        controls = ControlFunctions.of(learned, run, self.chains * rows // DRAWS_EACH)
         # together, since Ctrl-C before this keeps the draws of the surrogate before
         self.run, self.learned, self.log_integral = run, learned, known
         self.log_s, self.weighting = log_s - known, Weighting(x, self.calls)
+        self.controls = controls
         self.asked, self.checked = 0, None
         self.calls.evaluator.watch.drawn, self.calls.evaluator.watch.requested = 0, rows
 
@@ -253,7 +259,8 @@ class Drawing:
     def ask(self, evaluations: float) -> None:
         """Apply the stop rule as if this number of evaluations had been made."""
         self.asked = self.rows
-        run = WeightedRun(self.weighted("running"), self.log_weights, evaluations,
+        past = self.weighted("running")
+        run = WeightedRun(past, np.asarray(past.trace.stats[LOG_WEIGHT]), evaluations,
                           time.perf_counter() - self.options.begun)
         rule = reason(self.options.stop, run)
         self.stopped_by = "" if rule is None else repr(rule)
@@ -271,7 +278,9 @@ class Drawing:
         """Return the weighted draws so far."""
         assert self.run is not None
         assert self.weighting is not None
-        state = with_weights(self.run, self.log_s[:, : self.rows], self.weighting)
+        x = self.weighting.x[:, : self.rows]
+        state = with_weights(self.run, self.log_s[:, : self.rows], self.weighting,
+                             None if self.controls is None else self.controls.at(x))
         if status != "running":
             self.weighting.record(cast("Trace", state.trace))
         return replace(state, status=status, stopped_by=self.stopped_by)

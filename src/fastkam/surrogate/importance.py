@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.density.extras import width
+from fastkam.diagnostics.controls import Controls, calibrated
 from fastkam.run.drive import carry_out, least_effective
 from fastkam.run.options import RunOptions
 from fastkam.run.records import derived
@@ -63,15 +64,21 @@ def surrogate_run(
 
 def drawn(state: RunState, learned: Learned, rows: int) -> RunState:
     """Return the state of a run on s with `rows` draws for each chain."""
-    options = RunOptions(progress=False, diagnose=False, threads=1)
-    target = cast("Target", learned.density)
-    pilot = carry_out(state, target, PILOT, options)
-    if pilot.failure is not None:
-        raise pilot.failure
-    effective = max(1.0, least_effective(pilot.state))
+    effective = max(1.0, least_effective(carried_on(state, learned, PILOT)))
     thin = int(np.clip(np.ceil(APART * PILOT * state.chains / effective), 1, MOST_THIN))
-    state = replace(state, thin=thin, requested=rows)
-    outcome = carry_out(state, target, rows, options)
+    return carried_on(replace(state, thin=thin, requested=rows), learned, rows)
+
+
+def continued(state: RunState, learned: Learned, rows: int) -> Array:
+    """Return the next `rows` draws (chains, rows, d) of s after those of a run."""
+    more = carried_on(replace(state, requested=state.trace.rows + rows), learned, rows)
+    return np.ascontiguousarray(more.trace.x[:, -rows:])
+
+
+def carried_on(state: RunState, learned: Learned, rows: int) -> RunState:
+    """Return the state of a run on s after `rows` further draws for each chain."""
+    options = RunOptions(progress=False, diagnose=False, threads=1)
+    outcome = carry_out(state, cast("Target", learned.density), rows, options)
     if outcome.failure is not None:
         raise outcome.failure
     return outcome.state
@@ -206,9 +213,16 @@ def no_draws(
         snapshot_steps=np.zeros(0, np.int64), scales=np.ones(d))
 
 
-def with_weights(state: RunState, log_s: Array, weighting: Weighting) -> RunState:
-    """Return the state of weighted draws, from log s (chains, n) and log pi in `weighting`."""
+def with_weights(
+    state: RunState, log_s: Array, weighting: Weighting, controls: Controls | None = None
+) -> RunState:
+    """Return the state of weighted draws, from log s (chains, n) and log pi in `weighting`.
+
+    With controls the weights are calibrated: see `fastkam.diagnostics.controls`.
+    """
     logp = weighting.logp
+    found = None if controls is None else calibrated(controls)
+    log_f, controls = (0.0, None) if found is None else found
     chains, n = logp.shape
     d, old = state.d, state.trace
     x = np.ascontiguousarray(old.x[:, :n])
@@ -217,12 +231,12 @@ def with_weights(state: RunState, log_s: Array, weighting: Weighting) -> RunStat
     trace.x[:], trace.logp[:] = x, logp
     trace.log_ratio[:], trace.accepted[:] = old.log_ratio[:, :n], old.accepted[:, :n]
     trace.extra[:, :, :-1] = old.extra[:, :n]
-    trace.extra[:, :, -1] = logp - log_s
+    trace.extra[:, :, -1] = logp - log_s + log_f
     trace.counts[:] = n
     states = [one | weighting.rejected(k, one)
               | {"n_evaluations": np.array(int(made)).astype(one["n_evaluations"].dtype)}
               for k, (one, made) in enumerate(zip(state.states, weighting.made, strict=True))]
     return replace(
-        state, sampler=sampler, trace=trace, states=states, requested=n,
+        state, sampler=sampler, trace=trace, states=states, requested=n, controls=controls,
         warmup=Trace(chains, 0, d, sampler.stat_names))
 

@@ -45,7 +45,8 @@ class WeightedRun:
     def summary(self) -> Any:
         """Return the summary of the user's parameters."""
         draws = np.asarray(self.past.constrained(self.trace.draws))
-        return weighted_summary(draws, self.log_weights, self.past.layout.labels)
+        return weighted_summary(draws, self.log_weights, self.past.layout.labels,
+                                controls=self.past.controls)
 
     def findings(self) -> list[Any]:
         """The findings on the weights."""

@@ -1,0 +1,149 @@
+"""Controls of weighted draws: the factors that calibrate weights, and the errors that are left."""
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.diagnostics.controls import Controls, calibrated, factors
+from fastkam.diagnostics.weights import error_of
+from fastkam.surrogate.controls import independent
+
+RNG = np.random.default_rng(3)
+NORMAL = RNG.standard_normal((4, 100, 50))
+
+
+def test_controls_have_the_mean_0_with_the_factors():
+    C = NORMAL[:, :, :5].reshape(-1, 5) + 0.2
+    f = np.exp(factors(C))
+    np.testing.assert_allclose(f.mean(), 1)
+    np.testing.assert_allclose(f @ C, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("C", [
+    1 + np.abs(NORMAL[0, :, :1]),           # no weights give the mean 0
+    NORMAL[0, :, :1] + 2.5,                 # a few draws would have all of the weight
+    np.tile(NORMAL[0, :, :1] + 0.1, 2)])    # twice the same
+def test_there_may_be_no_factors(C):
+    assert factors(C) is None
+
+
+def test_few_draws_have_few_controls():
+    log_f, used = calibrated(Controls(NORMAL, 1e5))
+    assert used.values.shape == (4, 100, 40)
+    assert log_f.shape == (4, 100)
+    assert calibrated(Controls(NORMAL[:, :30], 1e5))[1].values.shape == (4, 30, 12)
+    assert calibrated(Controls(NORMAL[:, :9], 1e5)) is None
+    assert calibrated(Controls(NORMAL, 700.0)) is None  # their means are known from too few draws
+    assert calibrated(Controls(NORMAL[:, :, :0], 1e5)) is None
+
+
+def test_fewer_controls_are_used_if_not_all_can_be():
+    values = np.concatenate([NORMAL[:, :, :1], 9 + NORMAL[:, :, 1:2]], axis=2)
+    assert calibrated(Controls(values, 1e5))[1].values.shape == (4, 100, 1)
+
+
+def test_a_residual_is_that_of_a_regression_on_the_other_draws():
+    terms = NORMAL[:, :, :2] @ [[1.0, 0.0], [0.5, 0.3]] + NORMAL[:, :, 2:4] ** 2
+    rest, _ = Controls(NORMAL[:, :, :6], 1e5).unexplained(terms)
+    F = np.column_stack([np.ones(400), NORMAL[:, :, :6].reshape(-1, 6)])
+    T = terms.reshape(-1, 2)
+    for i in (0, 57, 399):
+        others = np.arange(400) != i
+        b = np.linalg.lstsq(F[others], T[others], rcond=None)[0]
+        np.testing.assert_allclose(rest.reshape(-1, 2)[i], T[i] - F[i] @ b)
+
+
+def test_errors_are_of_what_is_not_explained_and_of_the_means_of_controls():
+    terms = 2 * NORMAL[:, :, :1] + 0.1 * NORMAL[:, :, 10:11]
+    small = error_of(terms, Controls(NORMAL[:, :, :3], 1e12))
+    assert 0.08 / 20 < small < 0.13 / 20
+    known = error_of(terms, Controls(NORMAL[:, :, :3], 1600.0))
+    np.testing.assert_allclose(np.sqrt(known**2 - small**2), 2 / 40, rtol=0.15)
+
+
+def test_variables_that_others_explain_are_left_out():
+    a = NORMAL[0, :, :4]
+    X = np.column_stack([a[:, 0], a[:, 0] * 2, a[:, 1], np.zeros(100), a[:, 0] - a[:, 1], a[:, 2]])
+    cov = np.cov(X.T)
+    kept, factor = independent(cov, 10)
+    assert kept.tolist() == [0, 2, 5]
+    np.testing.assert_allclose(factor @ factor.T, cov[np.ix_(kept, kept)])
+    assert independent(cov, 2)[0].tolist() == [0, 2]
+
+
+# ---- in files ----
+
+
+@pytest.fixture(scope="module")
+def run():
+    return fk.sample(lambda x: -0.5 * float(x @ x) - 0.1 * float(x[0] ** 4), np.ones(2),
+                     surrogate="learn", budget=500, seed=1, progress=False)
+
+
+def changed(path, change):
+    """A copy of a file, with other arrays."""
+    arrays = dict(np.load(path))
+    change(arrays)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+    return path
+
+
+def test_controls_are_kept_in_files(run, tmp_path):
+    run.save(tmp_path / "run.fk")
+    read = fk.load(tmp_path / "run.fk")
+    np.testing.assert_array_equal(read.state.controls.values, run.state.controls.values)
+    assert read.state.controls.draws == run.state.controls.draws
+    assert str(read.summary()) == str(run.summary())
+
+
+@pytest.mark.parametrize(("change", "names"), [
+    (lambda arrays: arrays.pop("control_draws"), "control_draws"),
+    (lambda arrays: arrays.pop("controls"), "controls"),
+    (lambda arrays: arrays.update(controls=arrays["controls"][:, 1:]), "controls"),
+    (lambda arrays: arrays.update(controls=arrays["controls"][..., 0]), "controls"),
+    (lambda arrays: arrays.update(controls=np.nan * arrays["controls"]), "controls"),
+    (lambda arrays: arrays.update(control_draws=np.array([-1.0])), "control_draws"),
+    (lambda arrays: arrays.update(control_draws=np.array([np.nan])), "control_draws"),
+    (lambda arrays: arrays.update(control_draws=np.array(3.0)), "control_draws")])
+def test_a_file_with_bad_controls_is_refused(run, tmp_path, change, names):
+    run.save(tmp_path / "run.fk")
+    with pytest.raises(ValueError, match=rf"run\.fk is not a fastkam result: .*{names}"):
+        fk.load(changed(tmp_path / "run.fk", change))
+
+
+def test_a_run_without_weights_has_no_controls(run, tmp_path):
+    run.save(tmp_path / "run.fk")
+    plain = run.resample()
+    assert plain.state.controls is None
+    plain.save(tmp_path / "plain.fk")
+    with np.load(tmp_path / "run.fk") as weighted:
+        some = {name: weighted[name] for name in ("controls", "control_draws")}
+    with pytest.raises(ValueError, match=r"controls.* must be missing"):
+        fk.load(changed(tmp_path / "plain.fk", lambda arrays: arrays.update(some)))
+
+
+def test_effective_sizes_exceed_the_number_of_draws(run):
+    table = run.summary()
+    assert (np.minimum(table["ess_bulk"], table["ess_tail"]) > run.draws[..., 0].size).all()
+
+
+def test_extras_have_smaller_errors_too(run):
+    """Those of a function of the parameters which the controls nearly explain."""
+    def f(x):
+        return -0.5 * float(x @ x), {"sum": 2 * x[0] - x[1]}
+
+    table = fk.sample(f, np.ones(2), surrogate="learn", budget=500, seed=1,
+                      progress=False).summary("sum")
+    assert table["ess_bulk"][0] > 1000
+    assert abs(table["mean"][0]) < 4 * table["mcse_mean"][0]
+
+
+def test_a_surrogate_without_draws_where_it_counts_has_no_controls(monkeypatch):
+    """A scale that is not finite, for example where the user's points overflow."""
+    monkeypatch.setattr("fastkam.surrogate.controls.share",
+                        lambda density, x: np.zeros(x.shape[:2]))
+    result = fk.sample(lambda x: -0.5 * float(x @ x), np.ones(2), surrogate="learn", budget=300,
+                       seed=1, progress=False, diagnose=False)
+    assert result.state.controls is None
+    assert result.log_weights is not None
