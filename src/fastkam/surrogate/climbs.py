@@ -135,15 +135,21 @@ def climb_beside(
         return
     center, factor = laplace(X, y, factor)
 
-    def is_known(x: Array) -> bool:
-        z = whitened(x[None], center, factor)
-        return float((z * z).sum()) < KNOWN**2
-
+    is_known = near(center, factor)
     way = np.abs(start - X[y.argmax()])
     steps = np.maximum(scales, OF_WAY * way) if lengths is None else OF_PRIOR * lengths
     end, values = climb_from_afar(calls, start, steps, CLIMB, is_known)
     if max(values) > top - FAR and not is_known(end):
         climb(calls, end, scales, FURTHER_CLIMB)
+
+
+def near(center: Array, factor: Array) -> Callable[[Array], bool]:
+    """Return the function that tells whether a point is near the mode, given its covariance."""
+    def is_near(x: Array) -> bool:
+        z = whitened(x[None], center, factor)
+        return float((z * z).sum()) < KNOWN**2
+
+    return is_near
 
 
 def climb_from_afar(
@@ -164,10 +170,16 @@ def climb_from_afar(
     return maximize(calls, start, steps, calls_each * d, NEVER, ends)
 
 
-def climb(calls: Calls, start: Array, scales: Array, calls_each: int = CLIMB) -> bool:
-    """Maximize the log density in units of the scales; return whether a maximum is reached."""
+def climb(
+    calls: Calls, start: Array, scales: Array, calls_each: int = CLIMB,
+    is_known: Callable[[Array], bool] = lambda x: False,
+) -> bool:
+    """Maximize the log density in units of the scales; return whether a maximum is reached.
+
+    The climb ends, too, at a point that is known.
+    """
     most = calls_each * len(start) + 10
-    _, values = maximize(calls, start, scales, most, LAST_RADIUS)
+    _, values = maximize(calls, start, scales, most, LAST_RADIUS, lambda x, values: is_known(x))
     return len(values) < most
 
 
