@@ -6,7 +6,8 @@ import pytest
 import fastkam as fk
 from fastkam.diagnostics.controls import Controls, calibrated, factors
 from fastkam.diagnostics.weights import error_of
-from fastkam.surrogate.controls import independent
+from fastkam.surrogate import importance
+from fastkam.surrogate.controls import ControlFunctions, independent
 
 RNG = np.random.default_rng(3)
 NORMAL = RNG.standard_normal((4, 100, 50))
@@ -69,6 +70,27 @@ def test_variables_that_others_explain_are_left_out():
     assert kept.tolist() == [0, 2, 5]
     np.testing.assert_allclose(factor @ factor.T, cov[np.ix_(kept, kept)])
     assert independent(cov, 2)[0].tolist() == [0, 2]
+
+
+def test_draws_for_the_means_of_controls_follow_those_with_weights(monkeypatch):
+    """Few further draws, and none of those before."""
+    seen = []
+
+    def at(self, x, at=ControlFunctions.at):
+        seen.append(x)
+        return at(self, x)
+
+    def continued(run, learned, rows, further=importance.continued):
+        seen.append(further(run, learned, 3))
+        return further(run, learned, rows)
+
+    monkeypatch.setattr(ControlFunctions, "at", at)
+    monkeypatch.setattr("fastkam.surrogate.controls.continued", continued)
+    fk.sample(lambda x: -0.5 * float(x @ x), np.ones(2), surrogate="learn", budget=400, seed=1,
+              progress=False)
+    more, draws = seen[0], seen[-1]
+    assert more.shape == (4, 3, 2)
+    assert not np.isin(more, draws).any()
 
 
 # ---- in files ----

@@ -5,7 +5,7 @@ the mass its first steps are in units of the prior. Without a prior the only len
 those in which the log density changes by 1, which are far too small: `search.ascent` leads to the
 mass then, with more calls.
 
-COBYQA is slow along a thin curved valley. Where it has not reached the maximum after 25 d calls,
+COBYQA is slow along a thin curved valley. Where it has not reached the maximum after 15 d calls,
 Newton's method follows, which takes d^2 / 2 calls and more in each step.
 
 Ragonneau, T. M. and Zhang, Z. (2025). COBYQA: a derivative-free trust-region SQP method.
@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 MOST_STARTS = 4
 PRIOR_DRAWS = 10  # per dimension
 WITHIN_SD = (0.16, 0.84)  # probabilities of quantiles that are two standard deviations apart
-FAR_CLIMB, CLIMB, FURTHER_CLIMB = 60, 25, 10  # calls per dimension, at most
+FAR_CLIMB, SECOND_CLIMB, CLIMB, FURTHER_CLIMB = 60, 25, 15, 10  # calls per dimension, at most
 LAST_RADIUS = 0.1  # of the trust region, in units of the scales
 NEVER = 1e-12  # the same, where another rule ends the climb
 OF_PRIOR = 0.3  # the first radius far from the mass, in standard deviations of the prior
@@ -138,7 +138,7 @@ def climb_beside(
     is_known = near(center, factor)
     way = np.abs(start - X[y.argmax()])
     steps = np.maximum(scales, OF_WAY * way) if lengths is None else OF_PRIOR * lengths
-    end, values = climb_from_afar(calls, start, steps, CLIMB, is_known)
+    end, values = climb_from_afar(calls, start, steps, SECOND_CLIMB, is_known)
     if max(values) > top - FAR and not is_known(end):
         climb(calls, end, scales, FURTHER_CLIMB)
 

@@ -71,12 +71,13 @@ def drawn(state: RunState, learned: Learned, rows: int) -> RunState:
 
 def continued(state: RunState, learned: Learned, rows: int) -> Array:
     """Return the next `rows` draws (chains, rows, d) of s after those of a run."""
-    more = carried_on(replace(state, requested=state.trace.rows + rows), learned, rows)
+    total = state.trace.rows + rows
+    more = carried_on(replace(state, requested=total), learned, total)
     return np.ascontiguousarray(more.trace.x[:, -rows:])
 
 
 def carried_on(state: RunState, learned: Learned, rows: int) -> RunState:
-    """Return the state of a run on s after `rows` further draws for each chain."""
+    """Return the state of a run on s once each chain has this number of draws."""
     options = RunOptions(progress=False, diagnose=False, threads=1)
     outcome = carry_out(state, cast("Target", learned.density), rows, options)
     if outcome.failure is not None:
