@@ -48,7 +48,9 @@ class Diagnosed(Recorded):
         """Logs of the importance weights, (chains, draws), up to a constant; None if all are equal.
 
         The draws of a run with ``surrogate="learn"`` are those of the surrogate: the mean of h is
-        ``(w * h).sum() / w.sum()`` with ``w = result.weights``.
+        ``(w * h).sum() / w.sum()`` with ``w = result.weights``. The weights are the ratios of the
+        density and the surrogate, calibrated by means that are known under the surrogate (Deville
+        and Särndal 1992).
         """
         if not isinstance(self.sampler, ImportanceWeighted):
             return None

@@ -14,7 +14,7 @@ weights r, which need no call of the density. See `fastkam.diagnostics.controls`
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,36 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ROWS, MOST_STEPS = 40_000, 200_000  # draws, and steps for them, of all chains
+MOST_VALUES = 4_000_000  # of all functions at these draws
 OFTENER = 2  # times that the chains are recorded, relative to nearly independent draws
 NEW = 1e-6  # share of the variance of a control that others do not explain, for it to be kept
+
+
+class Functions(NamedTuple):
+    """The functions h of the user's points.
+
+    Attributes
+    ----------
+    center, scale : ndarray, shape (n_x,)
+        Mean and standard deviation of the coordinates under g.
+    bounds : ndarray, shape (2, n_x)
+        The quantiles q and Q.
+    """
+
+    center: Array
+    scale: Array
+    bounds: Array
+
+    @staticmethod
+    def number(n_x: int) -> int:
+        return 4 * n_x + n_x * (n_x - 1) // 2
+
+    def at(self, u: Array) -> Array:
+        """Return the values (chains, n, m) at points (chains, n, n_x)."""
+        z = (u - self.center) / self.scale
+        i, j = np.tril_indices(z.shape[2], -1)
+        return np.concatenate([z, z * z, u < self.bounds[0], u > self.bounds[1],
+                               z[:, :, i] * z[:, :, j]], axis=2)
 
 
 @dataclass(frozen=True)
@@ -47,12 +75,9 @@ class ControlFunctions:
         The surrogate s.
     run : RunState
         The run whose `constrain` gives the user's points.
-    center, scale : ndarray, shape (n_x,)
-        Mean and standard deviation of the user's coordinates under g.
-    bounds : ndarray, shape (2, n_x)
-        The quantiles q and Q.
+    functions : Functions
     means : ndarray, shape (m,)
-        The means of all functions h under g.
+        The means of the functions under g.
     kept : ndarray of int, shape (p,)
         Indices of the functions whose products are controls.
     factor : ndarray, shape (p, p)
@@ -63,58 +88,52 @@ class ControlFunctions:
 
     density: LearnedDensity
     run: RunState
-    center: Array
-    scale: Array
-    bounds: Array
+    functions: Functions
     means: Array
     kept: NDArray[np.intp]
     factor: Array
-    draws: float
+    draws: float = 0.0
 
     @staticmethod
     def of(learned: Learned, run: RunState, most: int) -> ControlFunctions | None:
         """Return at most this number of controls, from draws of s that continue a run.
 
-        None if the surrogate has no draws where g counts.
+        None if the standard deviations of the user's coordinates under g are not finite.
         """
         run = replace(run, thin=max(1, run.thin // OFTENER))
-        x = continued(run, learned, max(1, min(ROWS, MOST_STEPS // run.thin) // run.chains))
+        rows = min(ROWS, MOST_STEPS // run.thin,
+                   MOST_VALUES // Functions.number(len(run.layout.labels)))
+        x = continued(run, learned, max(1, rows // run.chains))
         r, u = share(learned.density, x), np.asarray(run.constrain(x))
         w = r[:, :, None] / r.mean()
         center = (w * u).mean(axis=(0, 1))
         scale = np.sqrt((w * (u - center) ** 2).mean(axis=(0, 1)))
         if not (np.isfinite(scale) & (scale > 0)).all():
             return None
-        found = ControlFunctions(
-            learned.density, run, center, scale, quantiles(u, r, OUTER_QUANTILES), np.zeros(0),
-            np.zeros(0, np.intp), np.zeros((0, 0)), 0.0)
-        h = np.where(w > 0, found.functions(u), 0.0)
-        found = replace(found, means=(w * h).mean(axis=(0, 1)))
-        H = (r[:, :, None] * (h - found.means)).reshape(r.size, -1)
-        kept, factor = independent(np.atleast_2d(H.T @ H) / r.size, most)
-        found = replace(found, kept=kept, factor=factor)
+        functions = Functions(center, scale, quantiles(u, r, OUTER_QUANTILES))
+        means = (w * functions.at(u)).mean(axis=(0, 1))
+        H = products(r, functions.at(u), means)
+        kept, factor = independent(np.atleast_2d(H.T @ H) / len(H), most)
+        found = ControlFunctions(learned.density, run, functions, means, kept, factor)
         errors = statistics(found.whitened(H).reshape(*r.shape, -1))["mcse_mean"]
         return replace(found, draws=float(errors.max(initial=0) ** -2.0))
 
     def at(self, x: Array) -> Controls:
         """Return the controls at draws (chains, n, d)."""
-        r = share(self.density, x)[:, :, None]
-        h = self.functions(np.asarray(self.run.constrain(x)))
-        H = np.where(r > 0, r * (h - self.means), 0.0)
-        return Controls(self.whitened(H.reshape(-1, H.shape[2])).reshape(*x.shape[:2], -1),
-                        self.draws)
-
-    def functions(self, u: Array) -> Array:
-        """Return all functions h, (chains, n, m), at the user's points (chains, n, n_x)."""
-        z = (u - self.center) / self.scale
-        i, j = np.tril_indices(z.shape[2], -1)
-        return np.concatenate([z, z * z, u < self.bounds[0], u > self.bounds[1],
-                               z[:, :, i] * z[:, :, j]], axis=2)
+        h = self.functions.at(np.asarray(self.run.constrain(x)))
+        H = products(share(self.density, x), h, self.means)
+        return Controls(self.whitened(H).reshape(*x.shape[:2], -1), self.draws)
 
     def whitened(self, H: Array) -> Array:
         """Return the controls (n, p) from the products (n, m)."""
         return np.asarray(solve_triangular(
             self.factor, H[:, self.kept].T, lower=True, check_finite=False).T)
+
+
+def products(r: Array, h: Array, means: Array) -> Array:
+    """Return r (h - means), (chains n, m), for r (chains, n) and h (chains, n, m); 0 where r is."""
+    r = r[:, :, None]
+    return np.where(r > 0, r * (h - means), 0.0).reshape(-1, h.shape[2])
 
 
 def share(density: LearnedDensity, x: Array) -> Array:
