@@ -24,8 +24,9 @@ from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
 from fastkam.diagnostics.verdict import Verdict, status_of
-from fastkam.diagnostics.weights import DOES_NOT_PAY, NO_SURROGATE
+from fastkam.diagnostics.weights import DOES_NOT_PAY, FIRST_CHECK, NO_SURROGATE
 from fastkam.errors import ConvergenceWarning, SamplingWarning
+from fastkam.samplers.importance import ImportanceWeighted
 from fastkam.search.cut import LOOK, may_have_missed
 
 if TYPE_CHECKING:
@@ -256,9 +257,12 @@ def verdict_of(
     reasons = tuple(found)
     rows = state.trace.rows
     few = rows < LEAST_DRAWS and not (state.chains >= FEWEST_CHAINS and rows >= FEWEST_ROWS)
+    more = "Make more (result.resume(draws=...))."
+    if isinstance(state.sampler, ImportanceWeighted):  # nearly independent
+        few, more = rows * state.chains < FIRST_CHECK, "Allow more calls (budget=, draws=)."
     if few and status_of(reasons) == "ok":
         reasons += (Finding("short", f"There are {rows} draws a chain: too few to see whether they "
-                            "are right. Make more (result.resume(draws=...))."),)
+                            f"are right. {more}"),)
     status = status_of(reasons)
     with np.errstate(all="ignore"):
         known = known_of(state, table) if status == "ok" else ""

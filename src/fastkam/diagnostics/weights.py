@@ -52,6 +52,7 @@ Z = 1.6449  # of the intervals whose probability is corrected, 90 %
 OF_SKEWNESS, OF_KURTOSIS = (Z**4 + 2 * Z**2 - 3) / 18, (3 - Z**2) / 12
 OF_ESTIMATED_VARIANCE = (Z**2 + 3) / 4
 TOP_SHARE = 0.1  # of the sum, in the largest 1 % of the weights, above which k-hat counts
+FIRST_CHECK = 160  # draws of a learned surrogate after which chains on the density check them
 LARGEST_SHARE = 0.05  # of the sum of the weights, above which one draw dominates
 MOST_SHARE = 0.5  # the same, above which means are those of one draw
 

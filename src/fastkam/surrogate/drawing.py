@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.diagnostics.controls import DRAWS_EACH
-from fastkam.diagnostics.weights import NORMALIZED, NOT_FALLEN, TOO_LOW
+from fastkam.diagnostics.weights import FIRST_CHECK, NORMALIZED, NOT_FALLEN, TOO_LOW
 from fastkam.run.loop import ASKED
 from fastkam.samplers.importance import LOG_WEIGHT
 from fastkam.search.tails import tail_indices
@@ -42,7 +42,6 @@ DISAPPOINTING = 0.5  # share of the efficiency expected of them
 TRIALS = 4  # surrogates that are drawn from, one after another, at most
 CHECKED, MOST_CHECKED, LEAST_CHECKED = 0.05, 100, 20  # calls that check the draws: a share of the
 # budget, at most and at least
-FIRST_CHECK = 160  # draws after which they are checked
 OF_TAILS = 0.05  # share of the budget for tails, at most
 TAIL_DISTANCES = 10.0, 30.0, 100.0  # standard deviations
 LONG = 4.5  # kurtosis of weighted draws above which tails are looked at; a normal density has 3
