@@ -101,7 +101,8 @@ class Diagnosed(Recorded):
         else:
             draws, labels = self.selected(var_names, step)
         table = self.table(draws, labels, levels)
-        judged = checks.verdict_of(self.state, self.warnings, table if var_names is None else None)
+        judged = checks.verdict_of(self.state, self.warnings,
+                                   table if var_names is None else self.weighted_table())
         table.verdict = judged.heading
         if var_names is None and self.log_weights is None:
             table.notes = checks.notes(list(judged.reasons), table)
@@ -119,6 +120,12 @@ class Diagnosed(Recorded):
         if self.log_weights is None:
             return summary(draws, labels, quantiles=levels)
         return weighted_summary(draws, self.log_weights, labels, levels, self.state.controls)
+
+    def weighted_table(self) -> Summary | None:
+        """The summary of all parameters of weighted draws; None if all weights are equal."""
+        if self.log_weights is None:
+            return None
+        return self.table(np.asarray(self.draws), self.state.layout.labels, OUTER_QUANTILES)
 
     @property
     def warnings(self) -> list[Finding]:
@@ -216,4 +223,4 @@ class Diagnosed(Recorded):
                 generator_of(self.state.seed, Stream.VERDICT) if seed is None
                 else check_generator("seed", seed))
             self.remember(found, place, made)
-        return checks.verdict_of(self.state, self.warnings, None, made)
+        return checks.verdict_of(self.state, self.warnings, self.weighted_table(), made)

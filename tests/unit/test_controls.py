@@ -63,13 +63,19 @@ def test_errors_are_of_what_is_not_explained_and_of_the_means_of_controls():
 
 
 def test_variables_that_others_explain_are_left_out():
-    a = NORMAL[0, :, :4]
-    X = np.column_stack([a[:, 0], a[:, 0] * 2, a[:, 1], np.zeros(100), a[:, 0] - a[:, 1], a[:, 2]])
-    cov = np.cov(X.T)
-    kept, factor = independent(cov, 10)
+    a = NORMAL[:, :, :4].reshape(-1, 4)
+    X = np.column_stack([a[:, 0], a[:, 0] * 2, a[:, 1], np.zeros(400), a[:, 0] - a[:, 1], a[:, 2]])
+    kept, factor = independent(X, 10)
     assert kept.tolist() == [0, 2, 5]
-    np.testing.assert_allclose(factor @ factor.T, cov[np.ix_(kept, kept)])
-    assert independent(cov, 2)[0].tolist() == [0, 2]
+    np.testing.assert_allclose(factor @ factor.T, (X.T @ X / 400)[np.ix_(kept, kept)])
+    assert independent(X, 2)[0].tolist() == [0, 2]
+    assert independent(X, 0)[0].tolist() == []
+
+
+def test_variables_with_long_tails_are_left_out():
+    a = NORMAL.ravel()
+    X = np.column_stack([a, np.exp(2 * a), a * a - 1, 1 / a])
+    assert independent(X, 10)[0].tolist() == [0, 2]
 
 
 def test_draws_for_the_means_of_controls_follow_those_with_weights(monkeypatch):

@@ -9,6 +9,7 @@ MOST_K_HAT = 0.7  # above which importance weights are not reliable
 LEAST_TAIL = 5
 
 
+@np.errstate(under="ignore")
 def k_hat(log_weights: NDArray[np.float64]) -> float:
     """Return the shape of the generalized Pareto distribution of the largest weights.
 

@@ -30,5 +30,6 @@ def by_weights(state: RunState, log_weights: Array) -> tuple[float, float] | Non
         return None
     own = float(lines[-1].removeprefix(NORMALIZED))
     w = normalized(log_weights)[:, :, None]
-    error = np.hypot(error_of(w, state.controls)[0], own)
+    with np.errstate(all="ignore"):
+        error = np.hypot(error_of(w, state.controls)[0], own)
     return total - float(np.log(log_weights.size)), float(error)

@@ -8,7 +8,8 @@ where u are the user's coordinates in units of their standard deviations, and q 
 of 5 % and 95 %. Their means under s are 0. The terms w (h - mean of h) differ from such products
 by (pi - g) (h - mean of h) / s alone, so that controls explain almost everything in means, standard
 deviations and quantiles if g is accurate. The means under g come from many draws of s with the
-weights r, which need no call of the density. See `fastkam.diagnostics.controls`.
+weights r, which need no call of the density. Functions with long tails, whose means would be
+uncertain without a sign of it, are left out. See `fastkam.diagnostics.controls`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ Array = NDArray[np.float64]
 ROWS, MOST_STEPS = 40_000, 200_000  # draws, and steps for them, of all chains
 MOST_VALUES = 4_000_000  # of all functions at these draws
 OFTENER = 2  # times that the chains are recorded, relative to nearly independent draws
+MOST_OF_VARIANCE = 0.05  # of a control that one of these draws may determine
 NEW = 1e-6  # share of the variance of a control that others do not explain, for it to be kept
 
 
@@ -113,7 +115,7 @@ class ControlFunctions:
         functions = Functions(center, scale, quantiles(u, r, OUTER_QUANTILES))
         means = (w * functions.at(u)).mean(axis=(0, 1))
         H = products(r, functions.at(u), means)
-        kept, factor = independent(np.atleast_2d(H.T @ H) / len(H), most)
+        kept, factor = independent(H, most)
         found = ControlFunctions(learned.density, run, functions, means, kept, factor)
         errors = statistics(found.whitened(H).reshape(*r.shape, -1))["mcse_mean"]
         return replace(found, draws=float(errors.max(initial=0) ** -2.0))
@@ -142,14 +144,18 @@ def share(density: LearnedDensity, x: Array) -> Array:
     return np.asarray(np.exp(density.parts(flat)[:, 0] - density.logp(flat)).reshape(x.shape[:2]))
 
 
-def independent(cov: Array, most: int) -> tuple[NDArray[np.intp], Array]:
+def independent(H: Array, most: int) -> tuple[NDArray[np.intp], Array]:
     """Return indices of at most this number of variables, none of them explained by those before.
 
-    With them comes the lower Cholesky factor of their covariance.
+    Left out are those of so long tails that few values (n, m) determine their variance. With the
+    indices comes the lower Cholesky factor of the covariance of the variables, of mean 0.
     """
+    cov = H.T @ H / len(H)
+    with np.errstate(all="ignore"):
+        long_tailed = (H * H).max(axis=0) > MOST_OF_VARIANCE * len(H) * np.diag(cov)
     kept: list[int] = []
     factor = np.zeros((0, 0))
-    for k in range(len(cov)):
+    for k in np.flatnonzero(~long_tailed).tolist():
         if len(kept) == most:
             break
         row = solve_triangular(factor, cov[kept, k], lower=True) if kept else np.zeros(0)
