@@ -6,6 +6,7 @@ import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ from learning import QUIET, SLOW, Bent, slow
 
 import fastkam as fk
 from fastkam.errors import SamplingWarning
+from fastkam.surrogate import importance
 
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
@@ -104,6 +106,26 @@ def test_an_interrupt_keeps_the_calls_and_the_draws(after):
         assert "before any draw" in result.search[-1]
         assert np.isnan(result.summary()["mean"]).all()
         assert "There are no draws" in str(result.warnings[0])
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_an_interrupt_while_the_surrogate_is_sampled_ends_the_run(monkeypatch, which):
+    """In the pilot chains, in the draws, or in those that show the means of controls."""
+    made = []
+
+    def interrupted(state, target, rows, options, carry_out=importance.carry_out):
+        outcome = carry_out(state, target, rows, options)
+        made.append(rows)
+        if len(made) == which + 1:
+            return replace(outcome, state=replace(outcome.state, status="interrupted"))
+        return outcome
+
+    monkeypatch.setattr(importance, "carry_out", interrupted)
+    with pytest.warns(SamplingWarning, match="evaluations, which are in result.state.calls"):
+        result = fk.sample(Bent(), np.ones(3), surrogate="learn", budget=700, seed=1, **QUIET)
+    assert result.status == "interrupted"
+    assert len(made) == which + 1
+    assert len(result.state.calls) > 200
 
 
 def killed(x):

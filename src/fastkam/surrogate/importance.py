@@ -82,6 +82,8 @@ def carried_on(state: RunState, learned: Learned, rows: int) -> RunState:
     outcome = carry_out(state, cast("Target", learned.density), rows, options)
     if outcome.failure is not None:
         raise outcome.failure
+    if outcome.state.status == "interrupted":
+        raise KeyboardInterrupt
     return outcome.state
 
 
