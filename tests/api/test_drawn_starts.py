@@ -1,6 +1,7 @@
 """Starts drawn by a function, from a distribution, an earlier run, or within bounds."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,6 +211,8 @@ def test_a_default_call_within_bounds():
     (lambda rng: [[1, 2], [3, 4]], ValueError, "x0 must return a point"),
     (lambda rng: np.zeros(1 + rng.integers(5)), ValueError, "x0 must return a point"),
     (lambda rng: "a", TypeError, "x0 must be an array of numbers"),
+    ("run.fk", TypeError, "not the path 'run.fk': give fastkam.load"),
+    (Path("calls.fk"), TypeError, r"fastkam\.Evaluations\(path\) if it has calls"),
     (np.zeros((2, 0, 2)), ValueError, "x0 must have draws"),
     (np.zeros((100, 2)), ValueError, r"as x0\[None\]"),
     (None, ValueError, "give prior, from which to draw it"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,10 @@ def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
     object
         Points (chains, d), `Starts`, or `x0`.
     """
+    if isinstance(x0, (str, PathLike)):
+        raise TypeError(f"x0 must be a point, or what to draw starts from, not the path "
+                        f"{shown(x0)}: give fastkam.load(path) if the file has a run, or "
+                        "fastkam.Evaluations(path) if it has calls")
     if isinstance(x0, Recorded):
         return chosen(x0.draws, generator_of(seed, Stream.DRAWN_STARTS, 0), chains, weights_of(x0))
     if isinstance(x0, Summary):
