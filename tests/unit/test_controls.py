@@ -44,21 +44,26 @@ def test_fewer_controls_are_used_if_not_all_can_be():
 
 
 def test_a_residual_is_that_of_a_regression_on_the_other_draws():
+    """Of the terms without the factors, times the factor."""
+    C = NORMAL[:, :, :6]
     terms = NORMAL[:, :, :2] @ [[1.0, 0.0], [0.5, 0.3]] + NORMAL[:, :, 2:4] ** 2
-    rest, _ = Controls(NORMAL[:, :, :6], 1e5).unexplained(terms)
-    F = np.column_stack([np.ones(400), NORMAL[:, :, :6].reshape(-1, 6)])
-    T = terms.reshape(-1, 2)
+    rest, _ = Controls(C, 1e5).unexplained(terms)
+    f = np.exp(factors(C.reshape(-1, 6)))
+    F = np.column_stack([np.ones(400), C.reshape(-1, 6)])
+    T = terms.reshape(-1, 2) / f[:, None]
     for i in (0, 57, 399):
         others = np.arange(400) != i
         b = np.linalg.lstsq(F[others], T[others], rcond=None)[0]
-        np.testing.assert_allclose(rest.reshape(-1, 2)[i], T[i] - F[i] @ b)
+        np.testing.assert_allclose(rest.reshape(-1, 2)[i], f[i] * (T[i] - F[i] @ b))
 
 
 def test_errors_are_of_what_is_not_explained_and_of_the_means_of_controls():
-    terms = 2 * NORMAL[:, :, :1] + 0.1 * NORMAL[:, :, 10:11]
-    small = error_of(terms, Controls(NORMAL[:, :, :3], 1e12))
+    C = NORMAL[:, :, :3]
+    f = np.exp(factors(C.reshape(-1, 3))).reshape(4, 100, 1)
+    terms = f * (2 * NORMAL[:, :, :1] + 0.1 * NORMAL[:, :, 10:11])
+    small = error_of(terms, Controls(C, 1e12))
     assert 0.08 / 20 < small < 0.13 / 20
-    known = error_of(terms, Controls(NORMAL[:, :, :3], 1600.0))
+    known = error_of(terms, Controls(C, 1600.0))
     np.testing.assert_allclose(np.sqrt(known**2 - small**2), 2 / 40, rtol=0.15)
 
 

@@ -9,8 +9,8 @@ of mean 0 under s, explain most of w h, the factors
 remove most of that error from means with the weights f_i w_i, for all functions h together. They
 are calibrated weights in the sense of survey sampling, or control variates in the form of weights;
 the bias is of the order 1 / n, as that of any ratio of means. To first order the error that is left
-is that of the residuals of a linear regression of the terms w_i (h(x_i) - mean of h) on the
-controls, and of the controls' means themselves, if these come from m draws of s.
+is that of the residuals of a linear regression of the terms w_i (h(x_i) - mean of h), without the
+factors, on the controls, and that of the controls' means themselves, if these come from draws of s.
 
 Deville, J.-C. and Särndal, C.-E. (1992). Calibration estimators in survey sampling. Journal of the
 American Statistical Association 87, 376-382.
@@ -52,15 +52,19 @@ class Controls(NamedTuple):
     def unexplained(self, terms: Array) -> tuple[Array, Array]:
         """Return the residuals of terms (chains, n, d), and the variance (d,) of what is explained.
 
-        The residual at a draw is that of a regression on the other draws.
+        The terms are those with calibrated weights. The residuals are of a regression of the terms
+        without the factors, for each draw on the other draws, times the factors.
         """
         chains, n, d = terms.shape
-        T = terms.reshape(-1, d)
-        Q, _ = np.linalg.qr(np.column_stack([np.ones(len(T)),
-                                             self.values.reshape(len(T), -1)]))
+        C = self.values.reshape(chains * n, -1)
+        log_f = factors(C)
+        f = np.ones((len(C), 1)) if log_f is None else np.exp(log_f)[:, None]
+        T = terms.reshape(-1, d) / f
+        Q, _ = np.linalg.qr(np.column_stack([np.ones(len(C)), C]))
         fitted = Q @ (Q.T @ T)
-        leverage = np.minimum((Q * Q).sum(axis=1), MOST_LEVERAGE)
-        return ((T - fitted) / (1 - leverage)[:, None]).reshape(chains, n, d), fitted.var(axis=0)
+        leverage = np.minimum((Q * Q).sum(axis=1, keepdims=True), MOST_LEVERAGE)
+        rest = f * (T - fitted) / (1 - leverage)
+        return rest.reshape(chains, n, d), fitted.var(axis=0)
 
 
 def calibrated(controls: Controls) -> tuple[Array, Controls] | None:
