@@ -81,8 +81,8 @@ def weighted_summary(
 
     The columns are those of `fastkam.diagnostics.summary`; R-hat is that of the draws without
     weights. An effective sample size is at most 1 / s^2, where s is the largest share of a draw in
-    the sum of the weights, as (sum w)^2 / sum w^2 is. With the controls of calibrated weights it
-    may be larger than the number of draws.
+    the sum of the weights, as (sum w)^2 / sum w^2 is. With the controls of calibrated weights that
+    bound holds only if one draw dominates, and the size may be larger than the number of draws.
     """
     if not log_weights.size:
         none = dict.fromkeys(COLUMNS, np.full(len(labels), np.nan))
@@ -95,6 +95,7 @@ def weighted_summary(
     q5, q95 = quantiles(draws, w[:, :, 0], OUTER_QUANTILES)
     with np.errstate(all="ignore"):
         s = w.max() / w.size
+        s = np.where(controls is not None and s < LARGEST_SHARE, 0.0, s)
         mcse_mean = np.maximum(error_of(w * away, controls), s * sd)
         mcse_sd = np.maximum(error_of(w * (away**2 - variance), controls) / (2 * sd),
                              s * sd / np.sqrt(2))
