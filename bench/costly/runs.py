@@ -99,9 +99,10 @@ def of_chains(result, case):
 
 
 def cumulative(calls, x, log_weights, controls=None):
-    """The curve of draws x (chains, n, d) with weights that the controls calibrate anew.
+    """The curve of draws x (chains, n, d) with weights that the controls calibrate.
 
-    The logs of the weights (chains, n) are those before that.
+    The logs of the weights (chains, n) are those before calibration; each part of the draws has
+    its own.
     """
     rows = np.unique(np.linspace(0, len(calls) - 1, POINTS).astype(int))
     moments = []

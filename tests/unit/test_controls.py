@@ -44,7 +44,7 @@ def test_fewer_controls_are_used_if_not_all_can_be():
 
 
 def test_a_residual_is_that_of_a_regression_on_the_other_draws():
-    """Of the terms without the factors, times the factor."""
+    """The regression is of the terms without the factors; its residual is times the factor."""
     C = NORMAL[:, :, :6]
     terms = NORMAL[:, :, :2] @ [[1.0, 0.0], [0.5, 0.3]] + NORMAL[:, :, 2:4] ** 2
     rest, _ = Controls(C, 1e5).unexplained(terms)
