@@ -162,7 +162,7 @@ def test_effective_sizes_exceed_the_number_of_draws(run):
 
 
 def test_extras_have_smaller_errors_too(run):
-    """Those of a function of the parameters which the controls nearly explain."""
+    """The extra is a function of the parameters that the controls nearly explain."""
     def f(x):
         return -0.5 * float(x @ x), {"sum": 2 * x[0] - x[1]}
 
