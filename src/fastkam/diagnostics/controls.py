@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 
@@ -32,6 +31,7 @@ BETTER_KNOWN = 2  # times as many draws of s for the means of controls as draws 
 LARGEST = 10.0  # factor
 STEPS, EXACT = 50, 1e-9  # Newton steps, and the largest mean of a control after them
 SHORTEST = 1e-4  # part of a Newton step
+ROUNDING = 1e-13  # of the logarithm of a sum
 MOST_LEVERAGE = 0.9
 
 
@@ -94,7 +94,7 @@ def factors(C: Array) -> Array | None:
     multipliers = np.zeros(C.shape[1])
     for _ in range(STEPS):
         exponents = C @ multipliers
-        total = float(logsumexp(exponents))
+        total = log_sum_exp(exponents)
         f = np.exp(exponents - total)
         means = f @ C
         if np.abs(means).max() < EXACT:
@@ -105,9 +105,16 @@ def factors(C: Array) -> Array | None:
         except np.linalg.LinAlgError:
             return None
         part = 1.0
-        while logsumexp(C @ (multipliers + part * step)) > total + 1e-4 * part * (means @ step):
+        gain = 1e-4 * float(means @ step)
+        while log_sum_exp(C @ (multipliers + part * step)) > total + part * gain + ROUNDING:
             part /= 2
             if not part > SHORTEST:
                 return None
         multipliers = multipliers + part * step
     return None
+
+
+def log_sum_exp(x: Array) -> float:
+    """Return log sum exp(x_i); `scipy.special` is not imported for this."""
+    high = x.max()
+    return float(high + np.log(np.exp(x - high).sum()))
