@@ -1,9 +1,12 @@
 """Controls of weighted draws: the factors that calibrate weights, and the errors that are left."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam.diagnostics.checks import verdict_of
 from fastkam.diagnostics.controls import Controls, calibrated, factors
 from fastkam.diagnostics.weights import error_of
 from fastkam.surrogate import importance
@@ -159,6 +162,15 @@ def test_a_run_without_weights_has_no_controls(run, tmp_path):
 def test_effective_sizes_exceed_the_number_of_draws(run):
     table = run.summary()
     assert (np.minimum(table["ess_bulk"], table["ess_tail"]) > run.draws[..., 0].size).all()
+
+
+def test_weighted_draws_are_judged_by_their_number_in_all_chains(run):
+    assert run.draws.shape[1] < 100
+    assert run.verdict().status == "ok"
+    few = replace(run.state, trace=run.state.trace.take(np.arange(39)))
+    judged = verdict_of(few, [], run.summary())
+    assert [one.kind for one in judged.reasons] == ["short"]
+    assert "Allow more calls" in judged.reasons[0].text
 
 
 def test_extras_have_smaller_errors_too(run):

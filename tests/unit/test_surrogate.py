@@ -11,8 +11,9 @@ from scipy.stats import binom
 from fastkam._core.surrogate.learned import MOST_DIMENSIONS, LearnedDensity
 from fastkam.surrogate import regression
 from fastkam.surrogate.checking import at_least
+from fastkam.surrogate.climbs import climb, near
 from fastkam.surrogate.density import Support
-from fastkam.surrogate.design import higher_than_expected
+from fastkam.surrogate.design import higher_than_expected, rises
 from fastkam.surrogate.drawing import Drawing
 from fastkam.surrogate.learning import efficiency
 
@@ -178,6 +179,49 @@ def test_a_value_that_is_higher_than_expected(value, found):
     calls = SimpleNamespace(finite=lambda: (X, y))
     point = higher_than_expected(X, y, calls, np.zeros(2), np.eye(2))
     assert np.array_equal(point, X[1]) if found else point is None
+
+
+class Called:
+    """A density that keeps its calls, as `Calls` does."""
+
+    def __init__(self, f, *points):
+        self.f, self.X, self.y = f, np.zeros((0, 2)), np.zeros(0)
+        self(np.array(points, float))
+
+    def __call__(self, X):
+        y = np.array([self.f(x) for x in X])
+        self.X, self.y = np.vstack([self.X, X]), np.concatenate([self.y, y])
+        return y
+
+    def finite(self):
+        return self.X, self.y
+
+    all = finite
+
+
+def two(x):
+    """The log density of two modes, 8 apart."""
+    return float(np.logaddexp(-0.5 * x @ x, -0.5 * (x - [8, 0]) @ (x - [8, 0])))
+
+
+@pytest.mark.parametrize(("f", "rising"), [
+    (lambda x: -np.sqrt(1 + x @ x), True), (two, False),
+    (lambda x: -np.sqrt(1 + x @ x) if x[0] < 3 else np.nan, False)])
+def test_a_density_rises_all_the_way_to_its_mode(f, rising):
+    calls = Called(f, [0, 0], [6, 0])
+    assert rises(calls, np.array([6.0, 0.0])) is rising
+    assert len(calls.y) == 5
+
+
+def test_a_climb_ends_near_a_mode_that_is_known():
+    known = near(np.zeros(2), np.eye(2))
+    made = []
+    for ends in ({}, {"is_known": known}):
+        calls = Called(two, [3.9, 0])
+        climb(calls, np.array([3.9, 0.0]), np.ones(2), **ends)
+        made.append(len(calls.y))
+    assert made[1] < 0.7 * made[0]
+    assert known(calls.X[calls.y.argmax()])
 
 
 # ---- how good it is ----
