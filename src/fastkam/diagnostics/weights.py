@@ -8,7 +8,8 @@ To first order its error is that of the mean of the terms
 so that its standard error is that of a mean of g, with autocorrelation, and the effective sample
 size is the variance of h over the squared error. Vihola, M., Helske, J. and Franks, J. (2020).
 Importance sampling type estimators based on approximate marginal Markov chain Monte Carlo.
-Scandinavian Journal of Statistics 47, 1339-1376.
+Scandinavian Journal of Statistics 47, 1339-1376. If the weights are calibrated, that is the error
+of what controls do not explain in g: see `fastkam.diagnostics.controls`.
 
 The terms are skewed, those of a variance most of all, and the estimated error of a skewed mean is
 small where the mean is wrong: intervals of a mean +- z errors have the probability
