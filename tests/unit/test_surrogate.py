@@ -124,6 +124,27 @@ def test_points_far_below_do_not_spoil_the_fit():
     assert (process.log_density(X[60:]) < -20).all()
 
 
+def bent(X):
+    """A log density whose first two coordinates are a banana."""
+    return -0.5 * (X[:, 0] ** 2 / 4 + (X[:, 1] - X[:, 0] ** 2 / 4) ** 2
+                   + (X[:, 2:] ** 2).sum(axis=1))
+
+
+def test_standard_deviation_in_the_tails_is_about_the_error():
+    """In the arms of a banana, beyond two standard deviations; it was a quarter of the error."""
+    ratios = []
+    for seed in range(6):
+        X = np.random.default_rng(seed).standard_normal((2400, 4))
+        X[:, 0] *= 2
+        X[:, 1] += X[:, 0] ** 2 / 4
+        called, new = X[:400], X[400:][np.abs(X[400:, 0]) > 4]
+        process = regression.fit(
+            called, bent(called), called.mean(axis=0), np.linalg.cholesky(np.cov(called.T)))
+        error = bent(new) - process.log_density(new)
+        ratios.append(np.sqrt(np.mean((error / process.sd(new)) ** 2)))
+    assert np.median(ratios) < 3
+
+
 def test_standard_deviation_is_that_of_the_covariance():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((30, 2))

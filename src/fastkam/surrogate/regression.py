@@ -39,7 +39,7 @@ NOISE = 1e-2  # the prior median of v
 LEAST_NOISE = 1e-3
 MOST_LENGTH = 4.0  # so that it is uncertain beyond the points
 JITTER = 1e-8  # on the diagonal, in units of s^2
-MOST_FOR_HYPERPARAMETERS = 250  # points, those with the highest density
+MOST_FOR_HYPERPARAMETERS = 250  # points, spread evenly over the ranks of their densities
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,12 @@ def fit(
     mean = quadratic(z, b0, b, B)
     residual = y - mean
     prior = prior_of(residual, below, d)
-    best = np.argsort(below, kind="stable")[: min(MOST_FOR_HYPERPARAMETERS, near.sum())]
+    # those with the highest density alone would tell nothing of its tails
+    some = np.argsort(below, kind="stable")[: near.sum()]
+    some = some[np.unique(np.linspace(0, len(some) - 1, MOST_FOR_HYPERPARAMETERS).astype(int))]
     found = minimize(
         negative_log_posterior, prior[0] if theta is None else theta,
-        args=(z[best], residual[best], noise_of(below[best], d), prior), jac=True,
+        args=(z[some], residual[some], noise_of(below[some], d), prior), jac=True,
         method="L-BFGS-B", options={"maxiter": steps},
         bounds=[(-1.5, np.log(MOST_LENGTH))] * d + [(-7.0, 8.0), (np.log(LEAST_NOISE), 2.0)])
     # the process must not predict a high density at a point that is left out
