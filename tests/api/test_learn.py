@@ -229,12 +229,16 @@ def test_tails_without_a_standard_error_are_found(f, d, heavy):
     assert result.verdict().status == ("doubtful" if heavy else "ok")
 
 
-def test_a_standard_deviation_that_few_draws_determine_is_reported():
-    """P(tau > t) falls off as t^-2 here, in a coordinate that is sampled by its logarithm."""
+@pytest.mark.parametrize("seed", range(4))
+def test_a_standard_deviation_that_few_draws_determine_is_reported(seed):
+    """P(tau > t) falls off as t^-2 here, in a coordinate that is sampled by its logarithm.
+
+    The standard deviation of mu, which is known to about 3 %, may be reported too, but after it.
+    """
     result = fk.sample(lambda mu, tau: norm.logpdf(5.0, mu, np.hypot(1, tau)),
                        prior={"mu": norm(0, 20), "tau": halfcauchy(scale=2)},
-                       surrogate="learn", budget=1500, seed=0, **QUIET)
-    assert [one.coordinates for one in result.warnings if one.kind == "mcse_sd"] == [("tau",)]
+                       surrogate="learn", budget=1500, seed=seed, **QUIET)
+    assert [one.coordinates[0] for one in result.warnings if one.kind == "mcse_sd"] == ["tau"]
 
 
 def test_priors_and_bounds():
