@@ -145,6 +145,14 @@ def test_standard_deviation_in_the_tails_is_about_the_error():
     assert np.median(ratios) < 3
 
 
+def test_hyperparameters_use_each_of_few_points_once(monkeypatch):
+    X = np.random.default_rng(7).standard_normal((60, 3))
+    usual = regression.fit(X, bent(X), np.zeros(3), np.eye(3))
+    monkeypatch.setattr(regression, "MOST_FOR_HYPERPARAMETERS", len(X))
+    np.testing.assert_array_equal(
+        usual.theta, regression.fit(X, bent(X), np.zeros(3), np.eye(3)).theta)
+
+
 def test_standard_deviation_is_that_of_the_covariance():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((30, 2))

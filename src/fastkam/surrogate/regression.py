@@ -139,7 +139,7 @@ def fit(
     mean = quadratic(z, b0, b, B)
     residual = y - mean
     prior = prior_of(residual, below, d)
-    # those with the highest density alone would tell nothing of its tails
+    # the points with the highest density alone show nothing of the tails
     some = np.argsort(below, kind="stable")[: near.sum()]
     some = some[np.unique(np.linspace(0, len(some) - 1, MOST_FOR_HYPERPARAMETERS).astype(int))]
     found = minimize(
