@@ -1,10 +1,10 @@
 """Means and standard deviations of the posteriors, in references.json.
 
-By conjugacy and quadrature where these give them; by importance sampling where long tails make
-chains of different samplers agree on what both have not seen; otherwise from two long runs of
-different samplers, NUTS and the default without a gradient (HMC, where there are too many
-dimensions for it), which must agree: the moments of the one with the smaller error are kept, with
-that error.
+By conjugacy and quadrature where these give them; by importance sampling in few dimensions, which is
+more exact than runs, and needed where long tails make chains of different samplers agree on what
+both have not seen; otherwise from two long runs of different samplers, NUTS and the default without
+a gradient (HMC, where there are too many dimensions for it), which must agree: the moments of the
+one with the smaller error are kept, with that error.
 """
 
 import json
@@ -25,7 +25,7 @@ OTHER_DRAWS = 10_000    # of the other sampler, thinned
 LEAST_EXACT = 0.02      # standard errors of means, in standard deviations
 MOST_APART = 4.5        # Monte Carlo standard errors between the two
 MOMENTS = ("mean", "sd", "mcse_mean", "mcse_sd")
-ROUNDS, POINTS = 3, 200_000    # of importance sampling; points of the last round
+ROUNDS, POINTS = 5, 1_000_000   # of importance sampling; points of the last round
 STATES, BATCHES = 4000, 20     # to which its mixtures are fitted; for its errors
 NARROW, WIDER = 0.7, 1.8       # share of points from one mixture; by how much the other is wider
 EPIDEMIC_GRIDS = (  # of log gamma, beta - gamma and log I(0)
@@ -168,7 +168,8 @@ EXACT = {
     "product of two, known": of_product,
     "SIR epidemic": lambda one: epidemic(),
 }
-WEIGHTED = (ORDERED,)
+WEIGHTED = ("logistic growth", "Lotka-Volterra", "logistic regression, raw predictors",
+            "Poisson regression", "regression, Student errors", "GARCH(1, 1)", ORDERED)
 
 
 def moments(draws):
@@ -217,11 +218,12 @@ def by_runs(name, one):
     return best, float(apart.max())
 
 
-def by_weights(one):
-    """(moments (4, d), effective number of points) from importance sampling of a mixture.
+def weighted_points(one):
+    """Return points (n, d) and weights (n,) from importance sampling of a mixture.
 
-    It is fitted to a run of the default sampler, and twice more to the weighted points; with one
-    fitted to the same states spread out, so that no weight is large.
+    It is fitted to a run of the default sampler, and then to the weighted points of each round, in
+    which points far out have a share of their own: they determine the standard deviations. With it
+    goes one fitted to the same states spread out, so that no weight is large.
     """
     found = fk.sample(one.logp, one.x0, draws=STATES, thin=5, seed=5, progress=False).draws
     states = found.reshape(-1, one.d)[::4]
@@ -229,16 +231,23 @@ def by_weights(one):
         rng, middle = np.random.default_rng(k), states.mean(axis=0)
         narrow = Mixture.fitted(states, rng, 16, STATES)
         wide = Mixture.fitted(middle + WIDER * (states - middle), rng, 8, STATES)
-        n = POINTS if k == ROUNDS - 1 else POINTS // 5
+        n = POINTS if k == ROUNDS - 1 else POINTS // 10
         x = np.vstack([narrow.draw(int(NARROW * n), rng), wide.draw(n - int(NARROW * n), rng)])
         log_w = np.array([one.logp(point) for point in x]) - np.logaddexp(
             np.log(NARROW) + narrow.log_density(x), np.log(1 - NARROW) + wide.log_density(x))
         w = np.exp(log_w - np.nanmax(log_w))
         w = np.nan_to_num(w) / np.nansum(w)
-        states = x[rng.choice(n, STATES, p=w)]
-    batches = np.array([weighted(x[part], w[part])
-                        for part in np.array_split(rng.permutation(n), BATCHES)])
-    return np.r_[weighted(x, w), batches.std(axis=0) / np.sqrt(BATCHES)], 1 / (w @ w)
+        far = (x - w @ x) ** 4
+        p = w * (1 + (far / (w @ far)).mean(axis=1))
+        states = x[rng.choice(n, STATES, p=p / p.sum())]
+    return x, w
+
+
+def by_weights(x, w):
+    """(moments (4, d), effective number of points) of points (n, d) with weights (n,)."""
+    batches = np.array([weighted(x[part], w[part]) for part in np.array_split(
+        np.random.default_rng(ROUNDS).permutation(len(x)), BATCHES)])
+    return np.r_[weighted(x, w), batches.std(axis=0) / np.sqrt(BATCHES)], w.sum()**2 / (w @ w)
 
 
 def weighted(x, w):
@@ -247,16 +256,11 @@ def weighted(x, w):
     return np.array([mean, np.sqrt(w @ (x - mean) ** 2 / w.sum())])
 
 
-def without_labels(ordered):
-    """Moments of the mixture with free labels, from those of (m1, log (m2 - m1), ...) draws."""
-    m1, u, s1, s2, w = np.moveaxis(ordered, -1, 0)
+def without_labels(x, w):
+    """Points and weights of the mixture with free labels, from (m1, log (m2 - m1), ...) (n, 5)."""
+    m1, u, s1, s2, v = x.T
     m2 = m1 + np.exp(u)
-    swapped = np.stack([np.concatenate([m1, m2], 1), np.concatenate([m2, m1], 1),
-                        np.concatenate([s1, s2], 1), np.concatenate([s2, s1], 1),
-                        np.concatenate([w, -w], 1)], axis=-1)
-    mean, sd = swapped.mean((0, 1)), swapped.std((0, 1))
-    error = 1 / np.sqrt(min(fk.diagnostics.ess_bulk(ordered)))
-    return np.array([mean, sd, error * sd, error * sd])
+    return np.vstack([np.c_[m1, m2, s1, s2, v], np.c_[m2, m1, s2, s1, -v]]), np.r_[w, w]
 
 
 def make(names):
@@ -268,13 +272,11 @@ def make(names):
             how = "conjugacy" if name in ("AR(2)", "linear regression, correlation 0.99") else (
                 "quadrature")
         elif name in WEIGHTED:
-            four, size = by_weights(one)
+            four, size = by_weights(*weighted_points(one))
             how = f"importance sampling, {size:.0f} effective points"
         elif name == FREE:      # by symmetry, from the ordered one
-            f, x0 = POSTERIORS[ORDERED].logp_and_grad, POSTERIORS[ORDERED].x0
-            four = without_labels(fk.sample(f, x0, sampler="nuts", draws=DRAWS, seed=20,
-                                            progress=False, keep_stats=False).draws)
-            how = "symmetry, from NUTS with ordered labels"
+            four, size = by_weights(*without_labels(*weighted_points(POSTERIORS[ORDERED])))
+            how = f"symmetry, from the ordered mixture, {size / 2:.0f} effective points"
         else:
             four, apart = by_runs(name, one)
             how = "two samplers"
@@ -282,7 +284,7 @@ def make(names):
             warnings.warn(f"{name}: the two samplers are {apart:.1f} standard errors apart",
                           stacklevel=2)
         found = json.loads(FILE.read_text()) if FILE.exists() else {}
-        found[name] = {"how": how, "draws": 0 if name in EXACT or name in WEIGHTED else 4 * DRAWS,
+        found[name] = {"how": how, "draws": 0 if apart is None else 4 * DRAWS,
                        "apart": None if apart is None else round(apart, 2),
                        **dict(zip(MOMENTS, rounded(four), strict=True))}
         print(f"{name}: {how}" + (f", {apart:.1f} standard errors apart" if apart else ""),
