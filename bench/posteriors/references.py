@@ -1,10 +1,10 @@
 """Means and standard deviations of the posteriors, in references.json.
 
-By conjugacy and quadrature where these give them; by importance sampling in few dimensions, which is
-more exact than runs, and needed where long tails make chains of different samplers agree on what
-both have not seen; otherwise from two long runs of different samplers, NUTS and the default without
-a gradient (HMC, where there are too many dimensions for it), which must agree: the moments of the
-one with the smaller error are kept, with that error.
+By conjugacy and quadrature where these give them; by importance sampling in few dimensions, where
+it is more exact than runs and sees the long tails that chains of different samplers may both miss;
+otherwise from two long runs of different samplers, NUTS and the default without a gradient (HMC,
+where there are too many dimensions for it), which must agree: the moments of the one with the
+smaller error are kept, with that error.
 """
 
 import json
