@@ -12,17 +12,17 @@ import fastkam as fk
 from fastkam.diagnostics import checks
 from fastkam.run import drive
 from fastkam.samplers import SAMPLERS
-from fastkam.search import slabs
+from fastkam.search import walks
 
 SEED = 66  # of a run that must go on
-WALKS = slabs.walks
+WALKS = walks.walks
 
 
 @pytest.fixture(scope="module", autouse=True)
 def without_slabs():
     """Searches do not follow bent densities to their ends, so that some draws do not suffice."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slabs, "walks", lambda *_, **_options: [])
+        patch.setattr(walks, "walks", lambda *_, **_options: [])
         yield
 
 
@@ -327,7 +327,7 @@ def test_own_gradients_show_a_neck_without_draws(monkeypatch):
     assert table["ess_bulk"].min() > 400
     assert abs(table["mean"][1] - 0.80) > 0.2 * 1.17
     assert "moments" in [one.kind for one in result.warnings]
-    monkeypatch.setattr(slabs, "walks", WALKS)
+    monkeypatch.setattr(walks, "walks", WALKS)
     table = quietly(schools, np.zeros(10), draws=1000, seed=100).summary()
     assert abs(table["mean"][1] - 0.80) < 0.1 * 1.17
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam.search import slabs
+from fastkam.search import walks
 
 
 def rosenbrock(x):
@@ -46,7 +46,7 @@ def kinds(result):
 def bent():
     """Runs of a search that does not follow the density along its arms."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slabs, "walks", lambda *_, **_options: [])
+        patch.setattr(walks, "walks", lambda *_, **_options: [])
         return [quietly(rosenbrock, [0.0, 0.0], draws=1000, seed=seed) for seed in range(8)]
 
 

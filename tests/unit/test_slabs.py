@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fastkam.search import slabs
-from fastkam.search.slabs import Slab, Walk, beyond, components, funnels, walks
+from fastkam.search import walks as module
+from fastkam.search.slabs import Slab, beyond, refitted
+from fastkam.search.walks import Walk, components, funnels, walks
 
 
 def width_of_funnel(d, sd, k=0):
@@ -72,7 +73,8 @@ def test_too_few_states_and_constant_ones_show_no_funnel():
     assert funnels(np.random.default_rng(0).standard_normal((500, 1))) == []
 
 
-@pytest.mark.parametrize(("d", "sd", "k"), [(2, 3, 1), (3, 3, 0), (6, 1, 4), (10, 3, 2)])
+@pytest.mark.parametrize(("d", "sd", "k"), [
+    (2, 3, 1), (3, 3, 0), (6, 1, 4), (10, 3, 2), (20, 1, 3), (30, 1, 0)])
 def test_masses_of_slabs_from_states_that_miss_the_narrow_end(d, sd, k):
     """The components have the moments of x_k; those of the states are far off.
 
@@ -84,7 +86,9 @@ def test_masses_of_slabs_from_states_that_miss_the_narrow_end(d, sd, k):
         rng = np.random.default_rng([d, seed])
         states = draws(3000, rng)
         states = states[states[:, k] > -0.5 * sd][:1000]
-        mean, size = moments(*Walk(logp, states, k, rng).components(), k)
+        walk = Walk(logp, states, k, rng)
+        mean, size = moments(*walk.components(), k)
+        assert str(walk) == f"to both ends of coordinate {k}"
         assert abs(mean) < 0.25 * sd
         assert abs(size / sd - 1) < 0.15
         assert states[:, k].mean() > 0.4 * sd
@@ -141,6 +145,30 @@ def test_a_neck_next_to_a_wall(d):
         assert means[:, 0].min() < 0.05
 
 
+def test_an_end_that_is_not_reached_is_said(monkeypatch):
+    """The walk ends after some rounds, where much of the mass is still ahead."""
+    logp, draws = width_of_funnel(3, 3)
+    states = draws(1000, np.random.default_rng(1))
+    assert str(Walk(logp, states, 0, np.random.default_rng(2))) == "to both ends of coordinate 0"
+    monkeypatch.setattr(module, "MOST_ROUNDS", 4)
+    short = Walk(logp, states, 0, np.random.default_rng(2))
+    assert str(short) == "along coordinate 0, to neither end"
+
+
+
+def test_a_wall_is_an_end():
+    """The density is as high as anywhere next to it."""
+    logp, draws = width_of_funnel(3, 3)
+    states = draws(2000, np.random.default_rng(1))
+
+    def bounded(X):
+        return np.where(X[:, 0] < 0.5, logp(X), -np.inf)
+
+    walk = Walk(bounded, states[states[:, 0] < 0.5], 0, np.random.default_rng(2))
+    assert walk.slabs[-1].at > 0
+    assert str(walk) == "to both ends of coordinate 0"
+
+
 def test_a_walk_makes_a_bounded_number_of_rounds():
     """Along a coordinate on which the density does not depend a walk never fades."""
     def flat(X):
@@ -149,7 +177,7 @@ def test_a_walk_makes_a_bounded_number_of_rounds():
     states = np.random.default_rng(0).standard_normal((500, 3))
     walk = Walk(flat, states, 0, np.random.default_rng(1))
     walk.components()
-    assert walk.rounds <= 2 * (slabs.MOST_ROUNDS + slabs.ROUNDS)
+    assert walk.rounds <= 2 * (module.MOST_ROUNDS + module.ROUNDS)
 
 
 def ridge(X):
@@ -217,7 +245,7 @@ def test_arms_are_followed_where_ridges_cross():
         states = states[(np.abs(states) < 10).all(axis=1)][:3000]
         made = walks(cross, states, rng, bent=True)
         assert sorted(map(str, made)) == sorted(
-            f"the {side} end of coordinate {k}" for side in ("lower", "upper") for k in (0, 1))
+            f"to the {side} end of coordinate {k}" for side in ("lower", "upper") for k in (0, 1))
         weights, means, _ = components(made)
         assert weights.sum() == pytest.approx(1)
         far = np.abs(means).max(axis=1)
@@ -241,11 +269,33 @@ def test_the_mass_of_a_slab(width):
     rng = np.random.default_rng(1)
     walk = Walk(normal, rng.standard_normal((2000, 3)), 1, rng)
     walk.middle, walk.map = np.zeros(3), np.eye(3)
-    slab = walk.refitted(Slab(0.3, width, np.zeros(2), np.zeros(2), 1.5 * np.eye(2)))
+    slab = refitted([walk.points_in(
+        Slab(0.3, width, np.zeros(2), np.zeros(2), 1.5 * np.eye(2)))])
     exact = np.log(np.diff(stats.norm.cdf([0.3 - width / 2, 0.3 + width / 2]))[0])
-    other = walk.refitted(Slab(-0.5, 1.0, np.zeros(2), np.zeros(2), 0.8 * np.eye(2)))
+    other = refitted([walk.points_in(
+        Slab(-0.5, 1.0, np.zeros(2), np.zeros(2), 0.8 * np.eye(2)))])
     from_exact = exact - np.log(np.diff(stats.norm.cdf([-1.0, 0.0]))[0])
     assert abs(slab.log_mass - other.log_mass - from_exact) < 0.25  # of 100 points each
+
+
+def test_points_of_all_rounds_count():
+    """The covariance comes from the points of three rounds, as if they were one larger round."""
+    rng = np.random.default_rng(3)
+    walk = Walk(normal, rng.standard_normal((2000, 13)), 0, rng)
+    walk.middle, walk.map = np.zeros(13), np.eye(13)
+    wrong = [Slab(0.0, 0.5, np.full(12, off), np.zeros(12), size * np.eye(12))
+             for off, size in ((0.3, 2.0), (-0.2, 0.7), (0.0, 1.3))]
+    found = []
+    for _ in range(20):
+        made = [walk.points_in(slab) for slab in wrong]
+        found.append([refitted(made), refitted(made[-1:])])
+    off = [[np.abs(slab.cov - np.eye(12)).mean() for slab in pair] for pair in found]
+    assert np.mean(off, axis=0)[0] < 0.75 * np.mean(off, axis=0)[1]
+    # the mass, (2 pi)^(d / 2) P(|x_0| < 0.25), times the constant of a Student density
+    masses = np.array([[slab.log_mass for slab in pair] for pair in found])
+    assert abs(masses[:, 0].mean() - masses[:, 1].mean()) < 0.1
+    assert masses[:, 0].std() < masses[:, 1].std()
+    assert found[0][0].points > found[0][1].points
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

@@ -34,9 +34,9 @@ from fastkam.search.raw import returns_density
 from fastkam.search.repeated import differences
 from fastkam.search.scales import find_scales, first_with_density
 from fastkam.search.sharpened import sharpened
-from fastkam.search.slabs import followed
 from fastkam.search.tails import rising, tail_indices
 from fastkam.search.unexplained import around, farthest, modes_beyond
+from fastkam.search.walks import followed
 from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
@@ -455,7 +455,7 @@ class Searcher:
                     self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal,
                     rough=window.acceptance < ROUGH)
                 if ends:
-                    self.say(f"followed to {' and '.join(ends)}")
+                    self.say(f"followed {' and '.join(ends)}")
         is_density = self.likelihood_is_density(population)
         if self.looking:
             self.say_ended()
