@@ -455,7 +455,7 @@ class Searcher:
                     self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal,
                     rough=window.acceptance < ROUGH)
                 if ends:
-                    self.say(f"followed {' and '.join(ends)}")
+                    self.say(f"followed {'; '.join(ends)}")
         is_density = self.likelihood_is_density(population)
         if self.looking:
             self.say_ended()
