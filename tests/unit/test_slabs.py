@@ -67,6 +67,32 @@ def test_few_false_alarms(drawn, d, rough):
     assert sum(map(bool, found)) <= 1
 
 
+def of_hierarchy(rng, n, d):
+    """Effects N(0, tau) with log tau ~ N(0, 1), the last of which has been measured: 4 +- 0.5."""
+    log_tau = rng.standard_normal(100 * n)
+    effects = np.exp(log_tau)[:, None] * rng.standard_normal((100 * n, d - 1))
+    weights = np.exp(-2 * (effects[:, -1] - 4) ** 2)
+    chosen = rng.choice(100 * n, n, p=weights / weights.sum())
+    return np.column_stack([log_tau, effects])[chosen]
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_an_effect_far_from_the_others_is_no_second_funnel(rough):
+    """It was one in four of these ten samples, and was followed at a high cost."""
+    found = [funnels(of_hierarchy(np.random.default_rng(seed), 1500, 15), rough=rough)
+             for seed in range(10)]
+    assert found == [[0]] * 10
+
+
+def test_two_funnels_are_found():
+    """Two groups of coordinates with a width of their own, the first of them larger."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        v = 2 * rng.standard_normal((2000, 2))
+        others = rng.standard_normal((2000, 9)) * np.exp(v[:, [0] * 6 + [1] * 3] / 2)
+        assert funnels(np.column_stack([v, others])) == [0, 1]
+
+
 def test_too_few_states_and_constant_ones_show_no_funnel():
     assert funnels(np.zeros((500, 3))) == []
     assert funnels(np.random.default_rng(0).standard_normal((30, 3))) == []

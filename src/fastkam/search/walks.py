@@ -60,30 +60,58 @@ def funnels(states: Array, *, rough: bool = False) -> list[int]:
     of the determinant of their covariance, must change in the same direction. In many dimensions a
     bin has too few states for its volume to be known, and the regression of the size of the others
     on x_k is better. It takes small changes for a funnel, so that it is used only if q fits the
-    density roughly (`rough`), and for one coordinate.
+    density roughly (`rough`), and for one coordinate. After each funnel the others are divided by
+    their widths along it: an effect in a hierarchy that is far from the others says how wide these
+    are, and would be taken for another funnel.
     """
     n, d = states.shape
     if d < 2 or n < BINS * 4 * d:
         return []
-    changes = np.zeros(d)
-    for k in range(d):
-        parts = np.array_split(states[np.argsort(states[:, k], kind="stable")], BINS)
-        try:
-            volumes = np.array([log_volume(of_states(part, k)) for part in parts])
-        except ValueError:  # states on a plane
-            continue
-        change = volumes[-1] - volumes[0]
-        onward = np.diff(volumes) * np.sign(change)
-        if (onward > -REVERSALS * abs(change) / BINS).all():
-            changes[k] = abs(change)
-    order = np.argsort(-changes, kind="stable")[:MOST_FUNNELS]
-    found = [int(k) for k in order if changes[k] > LEAST_CHANGE]
+    found: list[int] = []
+    while len(found) < MOST_FUNNELS:
+        changes = by_volumes(states)
+        changes[found] = 0.0
+        k = int(changes.argmax())
+        if changes[k] <= LEAST_CHANGE:
+            break
+        found.append(k)
+        states = evened(states, k)
     if rough:
         regressed = by_regression(states)
         best = int(regressed.argmax())
         if regressed[best] > LEAST_REGRESSED * max(1, d / NOISY) and best not in found:
             found.append(best)
     return found
+
+
+def by_volumes(states: Array) -> Array:
+    """The changes of the log volume of the others along each coordinate, (d,), 0 if not steady."""
+    changes = np.zeros(states.shape[1])
+    for k in range(len(changes)):
+        try:
+            volumes = np.array([log_volume(of_states(part, k)) for part in bins(states, k)])
+        except ValueError:  # states on a plane
+            continue
+        change = volumes[-1] - volumes[0]
+        onward = np.diff(volumes) * np.sign(change)
+        if (onward > -REVERSALS * abs(change) / BINS).all():
+            changes[k] = abs(change)
+    return changes
+
+
+def bins(states: Array, k: int) -> list[Array]:
+    """The states (n, d) in bins by x_k."""
+    return np.array_split(states[np.argsort(states[:, k], kind="stable")], BINS)
+
+
+def evened(states: Array, k: int) -> Array:
+    """The states, with the same mean and standard deviation of the others in each bin by x_k."""
+    others = np.arange(states.shape[1]) != k
+    parts = bins(states, k)
+    for part in parts:
+        part[:, others] -= part[:, others].mean(axis=0)
+        part[:, others] /= np.maximum(part[:, others].std(axis=0), 1e-300)
+    return np.concatenate(parts)
 
 
 def by_regression(states: Array) -> Array:
