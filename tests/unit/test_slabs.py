@@ -195,15 +195,21 @@ def test_a_wall_is_an_end():
     assert str(walk) == "to both ends of coordinate 0"
 
 
-def test_a_walk_makes_a_bounded_number_of_rounds():
+@pytest.mark.parametrize("d", [3, 40])
+def test_a_walk_makes_a_bounded_number_of_rounds(d):
     """Along a coordinate on which the density does not depend a walk never fades."""
+    calls = []
+
     def flat(X):
+        calls.append(len(X))
         return -0.5 * (X[:, 1:] ** 2).sum(axis=1)
 
-    states = np.random.default_rng(0).standard_normal((500, 3))
+    states = np.random.default_rng(0).standard_normal((1000, d))
     walk = Walk(flat, states, 0, np.random.default_rng(1))
     walk.components()
-    assert walk.rounds <= 2 * (module.MOST_ROUNDS + module.ROUNDS)
+    assert walk.rounds == len(calls) <= 2 * (module.MOST_ROUNDS + module.ROUNDS)
+    assert sum(calls) <= 2 * (module.MOST_ON_A_SIDE + module.ROUNDS * walk.n)
+    assert str(walk) == "along coordinate 0, to neither end"
 
 
 def ridge(X):
