@@ -79,7 +79,7 @@ def of_hierarchy(rng, n, d):
 @pytest.mark.parametrize("rough", [False, True])
 def test_an_effect_far_from_the_others_is_no_second_funnel(rough):
     """It was one in four of these ten samples, and was followed at a high cost."""
-    found = [funnels(of_hierarchy(np.random.default_rng(seed), 1500, 15), rough=rough)
+    found = [funnels(of_hierarchy(np.random.default_rng(seed), 2500, 20), rough=rough)
              for seed in range(10)]
     assert found == [[0]] * 10
 
@@ -89,7 +89,7 @@ def test_two_funnels_are_found():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         v = 2 * rng.standard_normal((2000, 2))
-        others = rng.standard_normal((2000, 9)) * np.exp(v[:, [0] * 6 + [1] * 3] / 2)
+        others = rng.standard_normal((2000, 20)) * np.exp(v[:, [0] * 13 + [1] * 7] / 2)
         assert funnels(np.column_stack([v, others])) == [0, 1]
 
 

@@ -60,9 +60,9 @@ def funnels(states: Array, *, rough: bool = False) -> list[int]:
     of the determinant of their covariance, must change in the same direction. In many dimensions a
     bin has too few states for its volume to be known, and the regression of the size of the others
     on x_k is better. It takes small changes for a funnel, so that it is used only if q fits the
-    density roughly (`rough`), and for one coordinate. After each funnel the others are divided by
-    their widths along it: an effect in a hierarchy that is far from the others says how wide these
-    are, and would be taken for another funnel.
+    density roughly (`rough`), and for one coordinate. In many dimensions walks are costly: before
+    another funnel is looked for, the others are divided by their widths along the last. An effect
+    in a hierarchy that is far from the others says how wide these are, and would be taken for one.
     """
     n, d = states.shape
     if d < 2 or n < BINS * 4 * d:
@@ -75,7 +75,8 @@ def funnels(states: Array, *, rough: bool = False) -> list[int]:
         if changes[k] <= LEAST_CHANGE:
             break
         found.append(k)
-        states = evened(states, k)
+        if d > MOST_DIMENSIONS:
+            states = evened(states, k)
     if rough:
         regressed = by_regression(states)
         best = int(regressed.argmax())
