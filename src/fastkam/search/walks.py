@@ -5,7 +5,7 @@ the far end of a thin bent ridge, although R-hat is 1.00. So the search follows 
 a coordinate, from the middle to both ends, in slabs (`fastkam.search.slabs`). If the weights of the
 points in a slab are too uneven, a slab of half the width is tried, and if that does not help, the
 last slab is divided: a neck next to a bound needs slabs that become thinner. A side is done when
-the density there has faded, or too little mass is left. Each slab becomes a component of the
+the density there has faded, or little mass is left, or the density has a wall. Each slab becomes a component of the
 mixture.
 
 Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767, section 8: the funnel.
@@ -44,7 +44,7 @@ ROUNDS, ENOUGH = 4, 0.25  # of points in a slab; effective share of those of the
 THINNEST = 0.05  # slab, in units of the first
 NEXT_TO_WALL, WORTH = 1e-4, 0.005  # the same, next to slabs with this share of the largest mass
 MOST_RATIO = 0.2  # of the widths of neighbors; a slab that needs a thinner one is divided
-SURE_OF_MANY = 3.7  # the same of a regression on one of several coordinates
+SURE_OF_MANY = 3.7  # standard errors of a regression on one of several coordinates
 FADED = 1e-4  # density of a slab where a side is done, in units of the highest
 MOST_BEYOND = 0.02  # share of the states beyond the slabs of a walk that reaches both ends
 MOST_ROUNDS, MOST_ON_A_SIDE = 80, 60_000  # rounds and points on one side
