@@ -5,8 +5,8 @@ the far end of a thin bent ridge, although R-hat is 1.00. So the search follows 
 a coordinate, from the middle to both ends, in slabs (`fastkam.search.slabs`). If the weights of the
 points in a slab are too uneven, a slab of half the width is tried, and if that does not help, the
 last slab is divided: a neck next to a bound needs slabs that become thinner. A side is done when
-the density there has faded, or little mass is left, or the density has a wall. Each slab becomes a component of the
-mixture.
+the density there has faded or has a wall, or where little mass is left. Each slab becomes a
+component of the mixture.
 
 Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767, section 8: the funnel.
 """
