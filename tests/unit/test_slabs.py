@@ -78,7 +78,7 @@ def of_hierarchy(rng, n, d):
 
 @pytest.mark.parametrize("rough", [False, True])
 def test_an_effect_far_from_the_others_is_no_second_funnel(rough):
-    """It was one in four of these ten samples, and was followed at a high cost."""
+    """In four of these ten samples it had been one, and was followed at a high cost."""
     found = [funnels(of_hierarchy(np.random.default_rng(seed), 2500, 20), rough=rough)
              for seed in range(10)]
     assert found == [[0]] * 10
