@@ -6,7 +6,7 @@ from scipy import stats
 
 from fastkam.search import walks as module
 from fastkam.search.slabs import Slab, beyond, refitted
-from fastkam.search.walks import Walk, components, funnels, walks
+from fastkam.search.walks import Walk, components, evened, funnels, walks
 
 
 def width_of_funnel(d, sd, k=0):
@@ -82,6 +82,14 @@ def test_an_effect_far_from_the_others_is_no_second_funnel(rough):
     found = [funnels(of_hierarchy(np.random.default_rng(seed), 2500, 20), rough=rough)
              for seed in range(10)]
     assert found == [[0]] * 10
+
+
+def test_the_others_are_evened_in_each_bin():
+    states = of_hierarchy(np.random.default_rng(1), 1000, 6) + 10 * np.arange(6)
+    for part in module.bins(evened(states, 0), 0):
+        np.testing.assert_allclose(part[:, 1:].mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(part[:, 1:].std(axis=0), 1)
+    np.testing.assert_array_equal(np.sort(evened(states, 0)[:, 0]), np.sort(states[:, 0]))
 
 
 def test_two_funnels_are_found():
@@ -328,6 +336,10 @@ def test_points_of_all_rounds_count():
     assert abs(masses[:, 0].mean() - masses[:, 1].mean()) < 0.1
     assert masses[:, 0].std() < masses[:, 1].std()
     assert found[0][0].points > found[0][1].points
+    good = walk.points_in(Slab(0.0, 0.5, np.zeros(12), np.zeros(12), 1.1 * np.eye(12)))
+    alone, after = refitted([good]), refitted([made[0], good])
+    assert alone.points == pytest.approx(alone.efficiency * walk.n)
+    assert after.efficiency == alone.efficiency > 0.5   # of the last round alone
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
