@@ -8,6 +8,7 @@ from scipy import stats
 
 from fastkam.diagnostics.scouting import Budget, Scouting, Spent
 from fastkam.evidence.proposals import fit
+from fastkam.search.scales import find_scales
 
 D, SD = 8, 2.0
 PLACE = np.r_[0.0, np.full(D - 1, 30.0)]
@@ -92,7 +93,8 @@ def test_the_mass_of_a_normal_mode(d, gradient):
                     Budget(lambda x: np.reshape(normal.logpdf(x / units), -1) + 3.0, 1000), rng,
                     slopes if gradient else None)
     scales = units * np.sqrt(2 / np.diag(np.linalg.inv(cov)))
-    found = some.log_mass(np.zeros(d), float(normal.logpdf(np.zeros(d))) + 3.0, scales)
+    value = float(normal.logpdf(np.zeros(d))) + 3.0
+    found = some.log_mass(value, some.precision(np.zeros(d), value, scales))
     assert found == pytest.approx(3.0 + np.log(units).sum(), abs=1e-6)
 
 
@@ -107,10 +109,58 @@ def test_a_neck_that_becomes_higher_without_an_end_has_no_mass():
     v = rng.logistic(size=(4, 1000, 1))
     z = np.concatenate([v, np.exp(v) * rng.standard_normal((4, 1000, D - 1))], axis=2)
     some = Scouting(z, log_scale(z), fit(z, rng), Budget(log_scale, 10**5), rng)
-    assert not some.has_no_mass(np.zeros(D), float(log_scale(np.zeros(D))))
-    for depth in (-12.0, -20.0):
+    masses = []
+    for depth in (0.0, -12.0, -20.0):
         neck = np.r_[depth, np.zeros(D - 1)]
-        assert some.has_no_mass(neck, float(log_scale(neck)))
+        value = float(log_scale(neck))
+        scales, _ = find_scales(some.budget, neck, value)
+        masses.append(some.log_mass(value, some.precision(neck, value, scales)))
+        assert not some.counts(neck, value)
+    assert masses[0] > some.least_log_z + np.log(0.01)   # the draws have it
+    assert max(masses[1:]) < some.least_log_z + np.log(1e-3)
+
+
+def spike(x):
+    """The log of a scale, logistic, and a location that is known the better, the smaller it is.
+
+    The density at the location 0 is constant far below 0, and v < depth has the mass e^depth.
+    """
+    v, location = x[..., 0], x[..., 1]
+    return -2 * np.logaddexp(0, v) - 0.5 * (location * np.exp(np.minimum(-v, 300))) ** 2
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("depth", [-3.0, -5.0, -9.0])
+def test_the_mass_where_the_density_is_nearly_flat(depth, gradient):
+    """A normal density with the curvature along the scale would have e^-depth times as much."""
+    def slopes(x):
+        v, location = x
+        squares = (location * np.exp(-v)) ** 2
+        return 0.0, np.array([-2 / (1 + np.exp(-v)) + squares, -location * np.exp(-2 * v)])
+
+    rng = np.random.default_rng(1)
+    z = rng.standard_normal((2, 200, 2))
+    some = Scouting(z, spike(z), fit(z, rng), Budget(spike, 1000), rng,
+                    slopes if gradient else None)
+    place = np.array([depth, 0.0])
+    value = float(spike(place))
+    scales, _ = find_scales(some.budget, place, value)
+    found = some.log_mass(value, some.precision(place, value, scales))
+    assert 0 < found - depth - 0.5 * np.log(2 * np.pi) < 3.5
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_mode_that_draws_have_visited_does_not_count(seen):
+    """About 10 of 4000 draws of a spike are below -6. If none is below -1, it counts."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        v = rng.logistic(size=(4, 1000, 1))
+        z = np.concatenate([v, np.exp(v) * rng.standard_normal(v.shape)], axis=2)
+        if not seen:
+            z = z[z[..., 0] > -1.0][:2800].reshape(4, 700, 2)
+        some = Scouting(z, spike(z), fit(z, rng), Budget(spike, 1000), rng)
+        place = np.array([-6.0, 0.0])
+        assert some.counts(place, float(spike(place))) != seen
 
 
 @pytest.mark.parametrize("away", [6.0, 30.0])

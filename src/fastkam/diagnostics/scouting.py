@@ -64,6 +64,7 @@ TOWARDS, LEAST_DROP = 0.1, 1.0
 UNEXPLAINED = 5.0       # log p above that of q
 LEAST_WEIGHT = 0.05     # of a component that explains draws
 LEAST_MASS, LOW = 1e-3, 0.05    # of a mode that counts; quantile of p / q in place of the median
+LEAST_SEEN = 0.2        # draws in a mode that has been visited, per draw that should be there
 SHORT = 0.1             # steps for its curvature, in units of those that change log p by 1
 MOST_APART = 3          # draws from which searches begin
 MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
@@ -200,7 +201,7 @@ class Scouting:
         self.center, self.sd = self.flat.mean(axis=0), self.flat.std(axis=0)
         cov = np.atleast_2d(np.cov(self.flat.T))
         self.L = np.linalg.cholesky(cov + np.diag(1e-12 * self.sd**2))
-        self.without_mass: list[Array] = []  # such modes
+        self.ignored: list[Array] = []  # modes that do not count
         self.window = Window(None, z)
 
     @classmethod
@@ -379,25 +380,30 @@ class Scouting:
             value > self.level - MOST_DROP
             and value - self.q.log_density(row)[0] > self.log_z + UNEXPLAINED
             and self.main.nearest(row)[0][0] > self.far
-            and not self.has_no_mass(z, value))
+            and self.counts(z, value))
 
-    def has_no_mass(self, z: Array, value: float) -> bool:
-        """Return whether a mode (d,) is so narrow that next to none of the probability is there.
+    def counts(self, z: Array, value: float) -> bool:
+        """Return whether a mode (d,) has probability of which the draws have too little.
 
-        The mass is that of a normal approximation. If there is none, or the evaluations do not
-        suffice for it, the mass is unknown, and the mode counts.
+        Its mass is that of a normal approximation. The draws have it if enough of them are in the
+        middle of that, an ellipsoid with about half of its mass. If there is no approximation, or
+        the evaluations do not suffice for it, the mass is unknown, and the mode counts.
         """
         try:
-            if any(self.joined(z, value, mode) for mode in self.without_mass):
-                return True
+            if any(self.joined(z, value, mode) for mode in self.ignored):
+                return False
             scales, flat = find_scales(self.budget, z, value)
-            log_mass = self.log_mass(z, value, scales)
+            factor = self.precision(z, value, scales)
         except (Spent, ValueError):
-            return False
-        if flat.any() or log_mass > self.least_log_z + log(LEAST_MASS):
-            return False
-        self.without_mass.append(z)
-        return True
+            return True
+        log_mass = self.log_mass(value, factor)
+        squares = (((self.flat - z) @ factor) ** 2).sum(axis=1)
+        seen = float((squares < self.d).mean())
+        if flat.any() or (log_mass > self.least_log_z + log(LEAST_MASS)
+                          and seen < LEAST_SEEN * exp(log_mass - self.log_z)):
+            return True
+        self.ignored.append(z)
+        return False
 
     def curvature(self, z: Array, value: float, lengths: Array) -> Array:
         """Return minus the second derivatives (d, d) at z (d,), in units of the steps (d,)."""
@@ -420,22 +426,27 @@ class Scouting:
         points = z + np.array([[0.25], [0.5], [0.75]]) * (mode - z)
         return bool((self.budget(points) > value - LEAST_DROP).all())
 
-    def log_mass(self, z: Array, value: float, scales: Array) -> float:
-        """Return the log integral of a normal approximation at a mode (d,), by differences.
+    def precision(self, z: Array, value: float, scales: Array) -> Array:
+        """Return the factor L of the precision L L' of a normal approximation at a mode (d,).
 
-        The steps are a tenth of `scales` (d,), along which the log density changes by about 1: in
-        units of these a parabola has the curvature 2. As much is added if the log density does not
-        fall off on all sides, as in a neck that becomes higher without an end; ValueError if it
+        The steps of its differences are a tenth of `scales` (d,), along which the log density
+        changes by about 1: in units of these a parabola has the curvature 2. Half of that is the
+        least along a coordinate: in a neck that has no end, the density is flatter here than within
+        the step. 2 is added if the log density does not fall off on all sides; ValueError if it
         then still does not.
         """
         lengths = SHORT * scales
         curvature = self.curvature(z, value, lengths)
+        curvature[np.diag_indices(self.d)] = np.maximum(np.diag(curvature), SHORT**2)
         try:
             factor = cholesky(curvature)
         except ValueError:
             factor = cholesky(curvature + 2 * SHORT**2 * np.eye(self.d))
-        widths = lengths / np.diag(factor)
-        return value + 0.5 * self.d * float(log(2 * np.pi)) + float(log(widths).sum())
+        return np.asarray(factor) / lengths[:, None]
+
+    def log_mass(self, value: float, factor: Array) -> float:
+        """Return the log integral of a normal density that is exp(value) at its mode."""
+        return value + 0.5 * self.d * float(log(2 * np.pi)) - float(log(np.diag(factor)).sum())
 
 
 def between_bounds(coordinates: Coordinates | None, d: int) -> NDArray[np.bool_]:
