@@ -236,8 +236,8 @@ def test_an_interrupted_search_raises_keyboard_interrupt():
 
 
 @pytest.mark.parametrize(("target", "vectorized", "expected"), [
-    (densities.python, False, fk.AutoStepRandomWalk), (densities.python_pair, False, fk.MALA),
-    (densities.vectorized, True, fk.AutoStepRandomWalk), (densities.vectorized_pair, True, fk.MALA),
+    (densities.python, False, fk.RandomWalk), (densities.python_pair, False, fk.MALA),
+    (densities.vectorized, True, fk.RandomWalk), (densities.vectorized_pair, True, fk.MALA),
 ])
 def test_auto(target, vectorized, expected, caplog):
     with caplog.at_level(logging.INFO, logger="fastkam"):
@@ -336,7 +336,7 @@ def test_auto_of_several_modes():
 
     choice = fk.choose_sampler(f, [-9.0, -9.0], seed=1)
     assert "components" in choice.reason
-    assert type(choice.sampler.sampler) is fk.AutoStepRandomWalk
+    assert type(choice.sampler.sampler) is fk.RandomWalk
     means = choice.sampler.means
     assert means[:, 0].min() < -5
     assert means[:, 0].max() > 5

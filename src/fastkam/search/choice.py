@@ -28,7 +28,6 @@ from fastkam.run.streams import Stream, generator_of
 from fastkam.samplers import (
     MALA,
     NUTS,
-    AutoStepRandomWalk,
     FisherAdaptiveMALA,
     GlobalAdaptiveMetropolis,
     ModeJumping,
@@ -277,13 +276,8 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
     """ModeJumping with the mixture that the search has fitted, around a walk with its shape."""
     q, d = search.mixture, len(search.scales)
     assert q is not None
-    inner: Sampler
-    if gradient:
-        inner = MALA(preconditioner=q.within)
-    elif search.components == 1:
-        inner = RandomWalk(proposal_cov=optimal_scale(d) * q.within, target_acceptance=0.234)
-    else:
-        inner = AutoStepRandomWalk(metric="diagonal", preconditioner=np.diag(q.within))
+    inner: Sampler = (MALA(preconditioner=q.within) if gradient else RandomWalk(
+        proposal_cov=optimal_scale(d) * q.within, target_acceptance=0.234))
     away = q.means[1:] - np.average(q.means[1:], axis=0, weights=q.weights[1:])
     whole = q.within + product((q.weights[1:, None] * away).T, away) / q.weights[1:].sum()
     accepted, n = search.independent_acceptance, search.components
