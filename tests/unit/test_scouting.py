@@ -132,7 +132,7 @@ def spike(x):
 @pytest.mark.parametrize("gradient", [False, True])
 @pytest.mark.parametrize("depth", [-3.0, -5.0, -9.0])
 def test_the_mass_where_the_density_is_nearly_flat(depth, gradient):
-    """A normal density with the curvature along the scale would have e^-depth times as much."""
+    """A normal density with the curvature along the scale has 1.8 exp(-depth / 2) times as much."""
     def slopes(x):
         v, location = x
         squares = (location * np.exp(-v)) ** 2
