@@ -225,22 +225,23 @@ def test_tails_without_a_standard_error_are_found(f, d, heavy):
     assert result.verdict().status == ("doubtful" if heavy else "ok")
 
 
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_standard_deviation_that_few_draws_determine_is_reported(seed):
     """P(tau > t) falls off as t^-2 here, in a coordinate that is sampled by its logarithm.
 
-    With some seeds, 0 for example, no draw is far enough out for its standard error to be large.
     The standard deviation of mu, most often known to 3 %, is reported after it where it is not
-    known to 10 %.
+    known to 10 %. With seed 0 too few draws are far out for that of tau to seem so uncertain.
     """
     result = fk.sample(lambda mu, tau: norm.logpdf(5.0, mu, np.hypot(1, tau)),
                        prior={"mu": norm(0, 20), "tau": halfcauchy(scale=2)},
                        surrogate="learn", budget=1500, seed=seed, **QUIET)
     table = result.summary()
     mu, tau = table["mcse_sd"] / table["sd"]
-    assert tau > max(mu, 0.1)
-    expected = ("tau", "mu") if mu > 0.1 else ("tau",)
-    assert [one.coordinates for one in result.warnings if one.kind == "mcse_sd"] == [expected]
+    assert tau > mu
+    assert tau > 0.1 or seed == 0
+    expected = tuple(name for name, error in (("tau", tau), ("mu", mu)) if error > 0.1)
+    assert [one.coordinates for one in result.warnings if one.kind == "mcse_sd"] == (
+        [expected] if expected else [])
 
 
 def test_priors_and_bounds():

@@ -10,7 +10,7 @@ Four methods share a number of evaluations:
   from around the point of the largest weight: it may be one far out in the tails.
 - If a density falls off on all sides, a step towards the draws raises it. Where such a step lowers
   it, a search uphill begins; if it ends far from q, at a density comparable with that at the draws,
-  there is another mode.
+  there is another mode, unless its mass is next to none, or the draws have it.
 - Such searches also begin at draws that are far from the others, which a chain left where it had
   been for a moment, and at points whose coordinates come from different draws, or are uniform
   between two bounds.
