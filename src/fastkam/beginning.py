@@ -425,7 +425,8 @@ class Call:
             searched=found.evaluations + (0 if learned is None else learned.calls.n),
             calls=None if learned is None else learned.record,
             seconds=time.perf_counter() - options.begun,
-            tails=found.tails,
+            tails=found.tails if self.coordinates is None else self.coordinates.tails(
+                found.tails, found.of_logarithms),
             is_density=found.is_density,
             search=lines,
             wrong_gradient=self.wrong_gradient,

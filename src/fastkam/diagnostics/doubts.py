@@ -6,7 +6,7 @@ earlier. `fastkam.diagnostics.methods` has the findings from the sampler's own q
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastkam._core.numerics.elementary import exp
 from fastkam.diagnostics import signs
 from fastkam.diagnostics.agreement import LEAST_ESS
-from fastkam.diagnostics.faults import LEAST_INDEX
+from fastkam.diagnostics.faults import LEAST_INDEX, tails
 from fastkam.diagnostics.look import NAMED, Finding, Look, chain_names, listed
 from fastkam.samplers.sampler import Composite
 
@@ -161,6 +161,7 @@ def heavy(
 ) -> Iterator[Finding]:
     """Yield a finding on tails too heavy for the standard deviation, or its error, to be known."""
     if len(look.state.tails):  # what the search has found says more
+        yield from rough_sd(labels, columns, list(tails(look)))
         return
     shapes, m = signs.tail_shapes(draws)
     with np.errstate(invalid="ignore"):
@@ -187,11 +188,17 @@ def heavy(
     yield from rough_sd(labels, columns)
 
 
-def rough_sd(labels: list[str], columns: Mapping[str, Array]) -> Iterator[Finding]:
-    """Yield a finding on standard deviations with large errors, where ESS is not small."""
+def rough_sd(
+    labels: list[str], columns: Mapping[str, Array], said: Sequence[Finding] = ()
+) -> Iterator[Finding]:
+    """Yield a finding on standard deviations with large errors, where ESS is not small.
+
+    Coordinates that one of the findings `said` names are left out.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         known = columns["mcse_sd"] / columns["sd"]
-    where = np.flatnonzero((known > MOST_OF_SD) & (columns["ess_bulk"] >= LEAST_ESS))
+    named = np.array([any(label in one.coordinates for one in said) for label in labels], bool)
+    where = np.flatnonzero((known > MOST_OF_SD) & (columns["ess_bulk"] >= LEAST_ESS) & ~named)
     if len(where):
         where = where[np.argsort(-known[where])]
         texts = [f"{labels[i]} to {100 * known[i]:.2g} %" for i in where[:NAMED]]

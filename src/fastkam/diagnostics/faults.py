@@ -92,11 +92,12 @@ def odd(look: Look) -> Iterator[Finding]:
             break
     if kind != "improper":
         found = extreme(look)
+        kind = kind if found is None else found.kind
         yield from growing(look) if found is None else [found]
     yield from rejections(look)
     yield from boundaries(look)
     yield from cut_off(look)
-    yield from tails(look)
+    yield from (one for one in tails(look) if not kind == one.kind == "improper")
     yield from moments(look)
     yield from unvisited(look)
     yield from acceptance(look)
@@ -377,13 +378,8 @@ def bounds_of(state: RunState) -> list[tuple[int, float, float]]:
 def tails(look: Look) -> Iterator[Finding]:
     """Yield a finding for coordinates whose moments converge slowly, or do not exist."""
     state = look.state
-    if state.coordinates is None:
-        known = {int(k): a for k, a in state.tails}
-    else:  # only coordinates that a transform leaves unchanged have these tails
-        z = state.trace.x[:, :1]
-        x = state.constrain(z)
-        known = {int(k): a for k, a in state.tails
-                 if x.shape == z.shape and (x[..., int(k)] == z[..., int(k)]).all()}
+    place = range(state.d) if state.coordinates is None else state.coordinates.unbounded
+    known = {place[int(k)]: a for k, a in state.tails if int(k) in place}
     heavy = sorted((round(a, 2), k) for k, a in known.items() if a < LEAST_INDEX)
     where = [k for _, k in heavy]
     if heavy and heavy[0][0] <= 0:

@@ -213,7 +213,8 @@ def disagreeing(implied: Array, x: Array, worth: Array | None = None) -> NDArray
     if worth is None:
         worth = measure(x, r_hat=False, mcse_sd=False)[COLUMNS.index("ess_bulk")]
     least = sd * np.maximum(MOST_OFF, SURE_OF_DRAWS / np.sqrt(np.maximum(worth, 1)))
-    off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
+    with np.errstate(over="ignore", invalid="ignore"):  # draws of an improper density go anywhere
+        off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
     # NaN where sd is NaN: the comparison is then False
     return np.flatnonzero((off > np.maximum(least, SURE * error))
                           | (wide > np.maximum(least, SURE * sd_error)))

@@ -45,7 +45,7 @@ from fastkam.search.choice import has_gradient
 from fastkam.search.evaluator import NUMERICAL
 from fastkam.search.mixture import Mixture
 from fastkam.search.scales import find_scales
-from fastkam.search.tails import tail_indices
+from fastkam.search.tails import logarithmic_tails, tail_indices
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -169,13 +169,15 @@ def gradient_of(density: Target, points: Array) -> Gradient | None:
 def by_tails(state: RunState, budget: Budget, evaluations: int) -> list[Finding]:
     """Return a finding for coordinates whose density falls off as a power far out."""
     d = state.d
-    if state.coordinates is not None or len(state.tails) or (
-            6 * d + 2 * d * (d - 1) > MOST_FOR_TAILS * evaluations):
+    if len(state.tails) or 6 * d + 2 * d * (d - 1) > MOST_FOR_TAILS * evaluations:
         return []
-    look = Look(state)
-    indices, _ = tail_indices(budget, look.x.mean(axis=(0, 1)), look.x.std(axis=(0, 1)))
-    look.state = replace(state, tails=indices)
-    return list(tails(look))
+    z = state.trace.x[:, : state.trace.rows].reshape(-1, d)
+    center, sd = z.mean(axis=0), z.std(axis=0)
+    indices, _ = tail_indices(budget, center, sd)
+    if state.coordinates is not None:
+        of_logarithms = logarithmic_tails(budget, center, sd, state.coordinates.sides)
+        indices = state.coordinates.tails(indices, of_logarithms)
+    return list(tails(Look(replace(state, tails=indices))))
 
 
 class Scouting:

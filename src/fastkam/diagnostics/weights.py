@@ -223,7 +223,7 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
     found += unvisited(look)
     heavy = list(tails(look))
     found += heavy
-    if not (len(bad) or heavy):
-        found += rough_sd(table.labels, table.columns)
+    if not len(bad):
+        found += rough_sd(table.labels, table.columns, heavy)
     found += of_repeated_calls(state)
     return found

@@ -15,6 +15,7 @@ from fastkam.arguments import real_array
 from fastkam.parameters import plain, revived
 
 PERIODS = {"periodic": 1, "reflect": 2}  # in units of the distance of the bounds
+SIDES = {"log": 1, "upper": -1}  # where x is infinite, as the sign of z
 BLOCK = 65_536  # points that are mapped together
 
 
@@ -47,6 +48,35 @@ class Coordinates:
     def repeats(self) -> bool:
         """Whether any coordinate is periodic or reflected."""
         return any(row[0] in PERIODS for row in self.rows)
+
+    @property
+    def sides(self) -> NDArray[np.int64]:
+        """1 for each z of which x is low + exp(z), -1 for high - exp(-z), 0 for others, (n_z,)."""
+        return np.array([SIDES.get(row[0], 0) for row in self.rows for _ in range(row[3])], int)
+
+    @property
+    def unbounded(self) -> dict[int, int]:
+        """The index of the x of each z, where x is z, low + exp(z) or high - exp(-z)."""
+        found: dict[int, int] = {}
+        z = x = 0
+        for kind, inner, _, n_z, n_x, *_ in self.rows:
+            n = n_z if kind == "identity" or kind in SIDES else 0
+            if kind == "ordered" and inner == "identity":
+                n = 1  # the others are sums
+            found.update((z + i, x + i) for i in range(n))
+            z, x = z + n_z, x + n_x
+        return found
+
+    def tails(
+        self, of_z: NDArray[np.float64], of_logarithms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Rows (k, a) of tails of z that x has as well, and of tails of x = exp(z), (n, 2).
+
+        An integral over z that is infinite is so over x.
+        """
+        sides = self.sides
+        same = [row for row in of_z if not sides[int(row[0])] or row[1] <= 0]
+        return np.array([*same, *of_logarithms]).reshape(-1, 2)
 
     def log_weight(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The log weight at z of the periods of periodic and reflected coordinates."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -40,7 +40,8 @@ from fastkam.samplers.metropolis import optimal_scale
 from fastkam.search.estimates import for_noise
 from fastkam.search.found import Known, Search, unsearched
 from fastkam.search.search import NEARLY_NORMAL, Searcher
-from fastkam.search.watch import Watch
+from fastkam.search.tails import logarithmic_tails
+from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -151,9 +152,10 @@ def choose(
                 found = searcher.brief(chains, disperse=True)
                 return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS.TUNE)
             if searcher.alone:
-                return around_mixture(nearly_normal, reason, gradient)
+                return around_mixture(
+                    with_tails_of_x(searcher, nearly_normal), reason, gradient)
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
-        found = searcher.full(chains, most)
+        found = with_tails_of_x(searcher, searcher.full(chains, most))
     periodic = known is not None and known.wrap is not None
     hard = gradient and found.independent_acceptance < LEAST_ACCEPTED
     if found.is_constant or found.is_density:
@@ -176,6 +178,19 @@ def choose(
     if searcher.spent:
         return around_provisional(found, f"{reason}, and the search has ended early", gradient)
     return around_mixture(found, reason, gradient)
+
+
+def with_tails_of_x(searcher: Searcher, found: Search) -> Search:
+    """The outcome, with the tails of x in the coordinates that are logarithms of it."""
+    q, sides = found.mixture, searcher.known.sides
+    if q is None or sides is None or not sides.any():
+        return found
+    main = 1 + int(q.weights[1:].argmax())
+    sd = np.sqrt((q.factors[main] ** 2).sum(axis=1))
+    tails = np.zeros((0, 2))
+    with suppress(Spent):
+        tails = logarithmic_tails(searcher.evaluate, q.means[main], sd, sides)
+    return replace(found, of_logarithms=tails, evaluations=searcher.evaluate.n)
 
 
 def choose_sampler(
@@ -241,7 +256,7 @@ def known_of(problem: Any) -> Known | None:
         return None
     return Known(problem.sample_prior if problem.has_prior else None,
                  problem.coordinates.wrapped if problem.coordinates.repeats else None,
-                 problem.log_prior_z)
+                 problem.log_prior_z, problem.coordinates.sides)
 
 
 def find(

@@ -27,11 +27,14 @@ class Known:
         ``wrap(z)`` returns z (n, d) moved into one period of periodic coordinates.
     log_prior : callable or None
         ``log_prior(z)`` returns the part of the log density (n,) that is not the user's function.
+    sides : ndarray of int, shape (d,), or None
+        1 for coordinates z of which x is low + exp(z), -1 for high - exp(-z), 0 for others.
     """
 
     prior: Prior | None = None
     wrap: Callable[[Array], Array] | None = None
     log_prior: Callable[[Array], Array] | None = None
+    sides: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +62,8 @@ class Search:
         Acceptance probability of independent proposals from the mixture; NaN if there were none.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
+    of_logarithms : ndarray, shape (n, 2)
+        The same of x, for coordinates z with x = low + exp(z) or high - exp(-z).
     is_density : bool
         Whether the likelihood was never negative, and nearly always close to 0, as if the function
         returned the density and not its logarithm.
@@ -76,6 +81,7 @@ class Search:
     components: int = 0
     independent_acceptance: float = float("nan")
     tails: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    of_logarithms: Array = field(default_factory=lambda: np.zeros((0, 2)))
     is_density: bool = False
     is_constant: bool = False
 

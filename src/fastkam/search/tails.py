@@ -10,6 +10,9 @@ which, if the width of the density along it grows with R, lowers the index by 1,
 
 Only moments of an order below a exist; and the standard error of a standard deviation is finite
 only for a > 4.
+
+If the user's x is low + exp(z) or high - exp(-z), the tails of x are exponential in z, and a is
+their rate: pi(z) ~ exp(-a |z|).
 """
 
 from __future__ import annotations
@@ -26,6 +29,9 @@ Indices = NDArray[np.intp]
 DISTANCES = (1e3, 1e4, 1e5)     # in standard deviations
 SAME = 0.02                     # difference of the powers between these, as a part of them
 MOST_DIMENSIONS = 30            # with more, one point per coordinate would be too many
+NEARER = (10.0, 100.0)          # multiples of exp(z) before those distances
+MOST_INDEX, MOST_BEFORE = 4.0, 5.0  # of tails in exp(z), and how much more the density falls there
+LEAST_RATE = 0.1                # that differs from 0
 
 
 def rising(evaluate: Callable[[Array], Array], center: Array, lengths: Array) -> Indices:
@@ -85,3 +91,49 @@ def tail_indices(
                 indices[k], powers[k] = p[1, k] - 1 - wide, p[1, k]
     heavy = np.flatnonzero(np.isfinite(indices))
     return np.column_stack([heavy, indices[heavy]]), powers[heavy]
+
+
+def logarithmic_tails(
+    evaluate: Callable[[Array], Array], center: Array, sd: Array, sides: NDArray[np.int64]
+) -> Array:
+    """Measure how fast a density falls off along coordinates that are logarithms.
+
+    Each coordinate is followed outwards only as long as its density does not fall off faster than
+    x^-MOST_INDEX, so that a simulation is hardly called where it may take long.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Log densities (n,) at points (n, d).
+    center, sd : array (d,)
+        Center and standard deviation of the mass.
+    sides : array of int (d,)
+        1 for z if x = low + exp(z), -1 if x = high - exp(-z), 0 for any other coordinate.
+
+    Returns
+    -------
+    ndarray, shape (n, 2)
+        k and a for each such coordinate k whose x has a tail that falls off as a power, with a of
+        at most MOST_INDEX.
+    """
+    which = np.flatnonzero(sides)
+    if len(center) > MOST_DIMENSIONS or not len(which):
+        return np.zeros((0, 2))
+    inner, others = evaluate(center[None])[0], np.flatnonzero(sides == 0)
+    logp: list[Array] = []
+    for R in (*NEARER, *DISTANCES):
+        step = math.log(R)
+        here = evaluate(center + step * np.diag(sides)[which])
+        heavy = here > inner - MOST_INDEX * step - MOST_BEFORE
+        which = which[heavy]
+        logp = [one[heavy] for one in (*logp, here)]
+        if not len(which):
+            return np.zeros((0, 2))
+    rates = -np.diff(logp[-3:], axis=0) / np.diff(np.log(DISTANCES))[:, None]
+    found = []
+    for k, value, (before, rate) in zip(which, logp[-2], rates.T, strict=True):
+        if abs(rate - before) <= SAME * max(abs(rate), LEAST_RATE):
+            ray = math.log(DISTANCES[1]) * sides[k] * np.eye(len(center))[k]
+            beside = evaluate(center + ray + DISTANCES[1] * np.diag(sd)[others])
+            found.append((k, rate - (value - beside < rate * math.log(2.0) + 1).sum()))
+    return np.array(found).reshape(-1, 2)

@@ -15,7 +15,7 @@ from fastkam.diagnostics.controls import DRAWS_EACH
 from fastkam.diagnostics.weights import FIRST_CHECK, NORMALIZED, NOT_FALLEN, TOO_LOW
 from fastkam.run.loop import ASKED
 from fastkam.samplers.importance import LOG_WEIGHT
-from fastkam.search.tails import tail_indices
+from fastkam.search.tails import logarithmic_tails, tail_indices
 from fastkam.search.watch import Spent
 from fastkam.surrogate.checking import Check, outside
 from fastkam.surrogate.controls import ControlFunctions
@@ -44,6 +44,7 @@ CHECKED, MOST_CHECKED, LEAST_CHECKED = 0.05, 100, 20  # calls that check the dra
 # budget, at most and at least
 OF_TAILS = 0.05  # share of the budget for tails, at most
 TAIL_DISTANCES = 10.0, 30.0, 100.0  # standard deviations
+MOST_LOG = 50.0  # of exp(z) over that of the mean z, whose kurtosis is computed
 LONG = 4.5  # kurtosis of weighted draws above which tails are looked at; a normal density has 3
 
 
@@ -163,13 +164,19 @@ class Drawing:
         self.calls.budget += self.of_tails
         log_w = self.log_weights.ravel()
         w = np.exp(log_w - log_w.max())
-        mean = np.average(x, axis=0, weights=w)
-        sd = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=w))
-        kurtosis = np.average((x - mean) ** 4, axis=0, weights=w) / sd**4
-        if self.of_tails and not self.stopped_by and (kurtosis > LONG).any():
-            with suppress(Spent):
-                return tail_indices(self.calls, mean, sd, TAIL_DISTANCES)[0]
-        return np.zeros((0, 2))
+        mean, sd, kurtosis = weighted_moments(x, w)
+        of_x = of_logarithms = np.zeros((0, 2))
+        if not self.of_tails or self.stopped_by:
+            return of_x
+        with suppress(Spent), np.errstate(invalid="ignore"):
+            if self.coordinates is not None:
+                sides = self.coordinates.sides
+                ends = np.exp(np.minimum(sides * (x - mean), MOST_LOG))
+                sides[~(weighted_moments(ends, w)[2] > LONG)] = 0  # NaN for others than logarithms
+                of_logarithms = logarithmic_tails(self.calls, mean, sd, sides)
+            if (kurtosis > LONG).any():
+                of_x = tail_indices(self.calls, mean, sd, TAIL_DISTANCES)[0]
+        return of_x if self.coordinates is None else self.coordinates.tails(of_x, of_logarithms)
 
     def check(self) -> None:
         """Check the draws so far, with the calls reserved for that."""
@@ -294,3 +301,10 @@ class Drawing:
         self.done.lines.append(f"{status} after {self.calls.n} evaluations, before any draw of "
                                "a surrogate")
         return replace(self.done.empty, status=status)
+
+
+def weighted_moments(x: Array, w: Array) -> tuple[Array, Array, Array]:
+    """Return the means, standard deviations and kurtoses of rows x (m, d) with weights w (m,)."""
+    mean = np.average(x, axis=0, weights=w)
+    sd = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=w))
+    return mean, sd, np.average((x - mean) ** 4, axis=0, weights=w) / sd**4
