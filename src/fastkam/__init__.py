@@ -19,6 +19,8 @@ def __getattr__(name):
         from difflib import get_close_matches
 
         known = {one.lower(): one for one in __all__}
+        if name.startswith("plot"):
+            known = {one.lower(): f"plots.{one}" for one in _find("plots").__all__}
         near = get_close_matches(name.lower(), known, 1)
         mend = f": did you mean {known[near[0]]!r}?" if near else ""
         raise AttributeError(f"{error}{mend}", name=name) from None

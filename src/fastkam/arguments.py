@@ -51,7 +51,10 @@ ELSEWHERE = {
     "max_depth": "max_tree_depth", "stepsize": "step_size", "epsilon": "step_size",
     "n_temps": "n_replicas", "ntemps": "n_replicas", "prior_transform": "prior", "ptform": "prior",
     "log_prior": "prior", "log_likelihood": "target", "loglikelihood": "target",
-    "loglike": "target",
+    "loglike": "target", "metropolis": "rwm", "mh": "rwm", "metropolis-hastings": "rwm",
+    "metropolis_hastings": "rwm", "random_walk": "rwm", "random walk": "rwm", "rw": "rwm",
+    "adaptive_metropolis": "am", "adaptive metropolis": "am", "haario": "am", "hamiltonian": "hmc",
+    "langevin": "mala", "tempering": "pt", "parallel_tempering": "pt", "parallel tempering": "pt",
 }
 
 # names of arguments by which the random numbers of an estimate go into it, or that ask for it

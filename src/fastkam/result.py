@@ -60,6 +60,9 @@ ELSEWHERE = {
     "blobs": "extras", "acceptance_fraction": "acceptance",
     "get_autocorr_time": "summary(), whose ess_bulk is the effective number of draws",
     "logz": "log_evidence()", "logzerr": "log_evidence()", "posterior": "to_datatree()",
+    "mean": "summary()", "std": "summary()", "sd": "summary()", "quantile": "summary(quantiles=)",
+    "hdi": "summary(quantiles=)", "plot": "report(), or a function of fastkam.plots",
+    "df": "to_pandas()", "to_dataframe": "to_pandas()",
 }
 
 
@@ -181,7 +184,9 @@ class Result(Outputs):
         write(path, self.state, whole=True)
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse a name of other packages with ours."""
+        """Refuse a name of other packages with ours, and that of a parameter."""
+        if "state" in self.__dict__ and name in self.names:
+            raise AttributeError(f"a Result has no {name!r}: use result[{name!r}]")
         if name in ELSEWHERE:
             raise AttributeError(f"a Result has no {name!r}: use {ELSEWHERE[name]}")
         return object.__getattribute__(self, name)

@@ -74,6 +74,7 @@ REFUSED = {
     "a misspelled name": ({"sampler": "nut"}, "not 'nut': did you mean 'nuts'?"),
     "another case": ({"sampler": "NUTS"}, "not 'NUTS': did you mean 'nuts'?"),
     "a class's name": ({"sampler": "RobustAdaptiveMetropolis"}, "did you mean 'ram'?"),
+    "a name of textbooks": ({"sampler": "Metropolis-Hastings"}, "did you mean 'rwm'?"),
     "no such sampler": ({"sampler": "gibbs sampling"}, "not 'gibbs sampling'"),
     "a dict": ({"sampler": {"name": "ram"}}, "sampler must be a Sampler or one of .*not {'name'"),
     # names of arguments
@@ -202,6 +203,13 @@ CALLS = {
                         ValueError, "such as a scale that is not positive"),
     "a method of no object": (lambda: fk.sample(Communicator.logp, [0.0]), TypeError,
                               "is a method: give that of an object"),
+    "a discrete prior": (lambda: fk.sample(lambda n: -n, prior={"n": stats.poisson(3)}), TypeError,
+                         "prior['n'] must be continuous, and poisson is discrete: sum over"),
+    "a parameter as an attribute": (lambda: run(names=["mean", "b"]).mean, AttributeError,
+                                    "a Result has no 'mean': use result['mean']"),
+    "a moment": (lambda: run().mean, AttributeError, "a Result has no 'mean': use summary()"),
+    "a plot of the package": (lambda: fk.plot_trace, AttributeError,
+                              "did you mean 'plots.plot_trace'?"),
     "fewer draws": (lambda: run().resume(-5), ValueError, "draws must be at least 0, not -5"),
 }
 

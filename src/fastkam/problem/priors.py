@@ -132,7 +132,8 @@ def check_distribution(name: str, value: Any) -> None:
     classes = {kind.__name__ for kind in type(value).__mro__}
     if "DiscreteDistribution" in classes or (
             hasattr(value, "logpmf") and not hasattr(value, "logpdf")):
-        raise TypeError(f"prior[{name!r}] must be continuous, and {shown(value)} is discrete: sum "
+        kind = value.dist.name if hasattr(value, "dist") else type(value).__name__
+        raise TypeError(f"prior[{name!r}] must be continuous, and {kind} is discrete: sum "
                         "over such a parameter in the log density")
     if is_multivariate(value) and kind_of(value) in SPHERES:
         raise TypeError(f"prior[{name!r}] is a distribution of {SPHERES[kind_of(value)]}: that has "
