@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from fastkam.stop import StopRule
     from fastkam.surrogate.run import Attempt
 
+# for densities whose evaluation takes long
+FEWER = 'surrogate="learn" often needs a tenth of the evaluations'
+IN_PROCESSES = "executor= makes them in several processes"
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Call:
@@ -162,7 +166,7 @@ class Call:
     def begin(self) -> None:
         """Find the points at which the search begins, and the names of the parameters."""
         problem, chains, seed = self.problem, self.chains, self.seed
-        self.watch = Watch(self.options, chains)
+        self.watch = Watch(self.options, chains, advice=self.advice)
         derived: Fields | None = {}
         if problem is None:
             self.target = opened(self.target)
@@ -253,6 +257,13 @@ class Call:
             raise ValueError(f"tune must fit into memory, not {self.tune} states of each of "
                              f"{self.chains} chains of dimension {d}: give keep_warmup=False, or "
                              "store=") from error
+
+    @property
+    def advice(self) -> str:
+        """Advice on the search of a density whose evaluation takes long."""
+        ways = [*([] if self.learning or self.surrogate is not None else [FEWER]),
+                *([] if self.options.executor is not None else [IN_PROCESSES])]
+        return f"{', and '.join(ways)}: see docs/costly.md" if ways else ""
 
     @property
     def coordinates(self) -> Coordinates | None:

@@ -29,6 +29,7 @@ class Lines:
         self.always = False  # whether a last line is always written
         self.last: Progress | None = None
         self.written: Progress | None = None
+        self.advised = False  # whether advice on a slow search has been written
 
     def __call__(self, progress: Progress) -> None:
         self.last = progress
@@ -38,6 +39,9 @@ class Lines:
         self.next = time.perf_counter() + self.seconds
         self.written = progress
         self.write(f"fastkam: {text.one(progress)}")
+        if progress.advice and not self.advised:
+            self.advised = True
+            self.write(f"fastkam: {progress.advice}")
 
     @property
     def ends(self) -> bool:

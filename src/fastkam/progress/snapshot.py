@@ -56,6 +56,8 @@ class Progress:
         The stop rule that has ended the run; "" before.
     names : list of str
         Names of the coordinates of `last_draws`.
+    advice : str
+        How to shorten the search of a slow density; "" if it is not slow, and after the search.
     """
 
     steps: int
@@ -77,6 +79,7 @@ class Progress:
     seconds_left: float = math.nan
     stopped_by: str = ""
     names: list[str] = field(default_factory=list)
+    advice: str = ""
     _rows: Callable[[int, int], NDArray[np.float64]] | None = field(
         default=None, repr=False, compare=False)
     _stop: Callable[[], None] | None = field(default=None, repr=False, compare=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import wrap
 
 from fastkam.progress.snapshot import Progress
 
@@ -120,7 +121,8 @@ def several(progress: Progress, *, plain: bool, width: int) -> list[str]:
     """A few lines for a place that is redrawn; `plain` for ASCII alone."""
     dot, full, empty = (", ", "#", "-") if plain else (" \u00b7 ", "\u2588", "\u2591")
     if not progress.total:
-        return [dot.join([phase(progress), *counts(progress), *times(progress)])[:width]]
+        line = dot.join([phase(progress), *counts(progress), *times(progress)])[:width]
+        return [line, *wrap(progress.advice, width, initial_indent="  ", subsequent_indent="  ")]
     part = fraction(progress)
     after = f" {100 * part:3.0f} %  " + dot.join(times(progress))
     size = max(0, min(BAR, width - 8 - len(after)))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SHARE = 1 / 3  # of a run's time and evaluations that the search before it may take
 REPORT_SECONDS = 0.05
+ADVISED_SECONDS, SLOW_SECONDS = 10.0, 5e-3  # of a search, and of an evaluation, for advice
 
 
 class Spent(Exception):
@@ -40,13 +41,15 @@ class Watch:
         The share of the run's time and evaluations that the search may take.
     spent : int
         Number of evaluations made before.
+    advice : str
+        How to shorten the search if an evaluation takes long.
     """
 
     def __init__(
         self, options: RunOptions | None = None, chains: int = 0, share: float = SHARE,
-        spent: int = 0,
+        spent: int = 0, advice: str = "",
     ) -> None:
-        self.options, self.chains = options, chains
+        self.options, self.chains, self.advice = options, chains, advice
         stop = None if options is None else options.stop
         self.limits = Limits() if stop is None else stop.limits()
         self.limits = self.limits._replace(evaluations=max(0, self.limits.evaluations - spent))
@@ -69,13 +72,15 @@ class Watch:
         if self.options is not None and now >= self.reported + self.every:
             self.reported = now
             try:
-                drawing = self.requested > 0
+                drawing, elapsed = self.requested > 0, max(now - self.begun, 1e-9)
+                slow = elapsed > max(ADVISED_SECONDS, SLOW_SECONDS * n)
                 self.options.report(Progress(
                     steps=self.drawn * self.chains, total=self.requested * self.chains,
                     draws=[self.drawn] * self.chains, requested=self.requested,
                     tuning=not drawing, acceptance=math.nan if drawing else 0.0,
                     seconds=now - self.options.begun, searched=n, evaluations=n,
-                    rate=n / max(now - self.begun, 1e-9), _stop=self.options.report.stop))
+                    rate=n / elapsed, advice=self.advice if slow else "",
+                    _stop=self.options.report.stop))
             except Exception as error:
                 raise SamplingError(f"the search was stopped by {told(error)}; "
                                     "no draw had been made") from error
