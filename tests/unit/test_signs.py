@@ -131,6 +131,18 @@ def test_a_wide_component_is_no_heavy_tail(share):
     assert sum("tails" in one for one in cauchy) >= 36
 
 
+def test_tails_of_a_funnel_whose_standard_deviation_is_uncertain():
+    """Few of its draws have most of the variance; the other two have a fourth moment."""
+    rng, shape = np.random.default_rng(10), (4, 400, 1)
+    funnel = [found(np.exp(1.5 * rng.standard_normal(shape)) * rng.standard_normal(shape))
+              for _ in range(200)]
+    assert sum(bool({"tails", "mcse_sd"} & set(one)) for one in funnel) >= 190
+    skewed = [found(rng.gamma(0.3, size=shape)) for _ in range(200)]
+    assert sum("tails" in one for one in skewed) <= 2
+    with_fourth_moment = [found(rng.standard_t(5, shape)) for _ in range(200)]
+    assert sum("tails" in one for one in with_fourth_moment) <= 6
+
+
 def elliptical(rng, df, d, n=4000):
     """Correlated Student draws (4, n / 4, d), and their log densities; df None for a normal one."""
     L = np.linalg.cholesky(0.3 * np.eye(d) + 0.7) * np.linspace(1, 5, d)[:, None]

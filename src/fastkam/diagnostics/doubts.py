@@ -27,6 +27,7 @@ MOST_EXCURSION = 0.4        # of a part of a chain, beyond the radius that 2 % o
 LEAST_PARTS = 400           # draws of a chain for that
 LEAST_IN_PART, FEWEST_PARTS = 10.0, 4   # effective draws; parts
 HEAVY, SURE = 0.25, 2.5     # k-hat above which there is no fourth moment; its standard errors
+UNCERTAIN, LIKELY = 0.06, 1.0   # error of a standard deviation, as a part of it; the same for it
 MOST_OF_SD = 0.1            # standard error of a standard deviation, as a part of it
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
 PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
@@ -165,18 +166,12 @@ def heavy(
         return
     shapes, m = signs.tail_shapes(draws)
     with np.errstate(invalid="ignore"):
-        n = draws.flat.shape[1]
-        worth = m * np.clip(columns["ess_tail"] / n, 0.01, 1.0)
-        where = np.flatnonzero(shapes - SURE * (1 + shapes) / np.sqrt(worth) > HEAVY)
-    if len(where):
-        where = where[np.argsort(-shapes[where])]
-        k = shapes[where[0]]
-        yield Finding(
-            "tails", f"{listed([labels[i] for i in where[:NAMED]], len(where))}: a few draws are "
-            f"far from all others (k-hat of the draws' tails is {k:.2g}). Either some of the mass "
-            "is far away, where the chains rarely are, or, unless bounds or a prior limit the "
-            f"tails, moments above the order {1 / k:.2g} do not exist. The standard deviation and "
-            "its error may be far off: report quantiles.", tuple(labels[i] for i in where))
+        worth = m * np.clip(columns["ess_tail"] / draws.flat.shape[1], 0.01, 1.0)
+        error = (1 + shapes) / np.sqrt(worth)
+        sure, likely = shapes - SURE * error > HEAVY, shapes - LIKELY * error > HEAVY
+        likely &= columns["mcse_sd"] > UNCERTAIN * columns["sd"]
+    if sure.any():
+        yield far_draws(np.flatnonzero(sure), shapes, labels)
         return
     power = falling(look, draws)
     if power is not None:
@@ -185,7 +180,22 @@ def heavy(
             f"density of {power:.2g} degrees of freedom: moments above that order do not exist. "
             "The standard deviation and its error may be far off: report quantiles.")
         return
-    yield from rough_sd(labels, columns)
+    rough = list(rough_sd(labels, columns))
+    yield from rough
+    if likely.any() and not rough:
+        yield far_draws(np.flatnonzero(likely), shapes, labels)
+
+
+def far_draws(where: NDArray[np.intp], shapes: Array, labels: list[str]) -> Finding:
+    """Return a finding on coordinates with k-hat in `shapes`, of which a few draws are far out."""
+    where = where[np.argsort(-shapes[where])]
+    k = shapes[where[0]]
+    return Finding(
+        "tails", f"{listed([labels[i] for i in where[:NAMED]], len(where))}: a few draws are "
+        f"far from all others (k-hat of the draws' tails is {k:.2g}). Either some of the mass "
+        "is far away, where the chains rarely are, or, unless bounds or a prior limit the "
+        f"tails, moments above the order {1 / k:.2g} do not exist. The standard deviation and "
+        "its error may be far off: report quantiles.", tuple(labels[i] for i in where))
 
 
 def rough_sd(
