@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastkam.diagnostics import checks, ess_bulk
-from fastkam.diagnostics.look import Finding
+from fastkam.diagnostics.look import Finding, Look
 from fastkam.diagnostics.scouting import without_visited
 from fastkam.run.longer_warmup import with_longer_warmup
 from fastkam.run.loop import Outcome, Run
@@ -29,6 +29,7 @@ DRAWS = 1000  # per chain, if their number is not given
 BUDGET = 1_000_000  # evaluations, by default
 LONGER = 2  # factor by which steps increase if the draws do not suffice
 CURED_BY_STEPS = CURABLE | checks.TOO_SHORT  # findings that further steps may correct
+KNOWN = 0.04  # largest standard error of a standard deviation, as a part of it
 HOPELESS = checks.ABOUT_DENSITY | {"not_finite"}
 FIRST_ROWS = 250  # per chain, from which `thin` is first chosen
 ENOUGH = 100  # effective draws of all chains that suffice to choose `thin`
@@ -43,14 +44,14 @@ def carry_out_to_its_end(
 ) -> Outcome:
     """Continue a run to `rows` draws per chain, and further until they suffice.
 
-    They suffice if the diagnostics find nothing that further steps may correct, and the moments
-    that gradients imply, if they are computed, agree with those of the draws. Otherwise the chains
-    make as many steps again, and every second draw is kept, as long as the run stays within its
-    budget. If the adaptation had not settled, and the number of warm-up steps was not given, a
-    longer warm-up comes first. If a rule is to end the run, all draws are kept until it is met, or
-    until they would fill MOST_BYTES of memory: then every second draw is kept. At the end some
-    evaluations look for a mode that no chain has visited. A run whose number of draws was given
-    (``state.budget`` is 0) makes these and no more.
+    They suffice if the diagnostics find nothing that further steps may correct, if standard
+    deviations are known to 4 %, and if the moments that gradients imply, where they are computed,
+    agree with those of the draws. Otherwise the chains make as many steps again, and every second
+    draw is kept, as long as the run stays within its budget. If the adaptation had not settled, and
+    the number of warm-up steps was not given, a longer warm-up comes first. If a rule is to end the
+    run, all draws are kept until it is met, or until they would fill MOST_BYTES of memory: then
+    every second draw is kept. At the end some evaluations look for a mode that no chain has
+    visited. A run whose number of draws was given (``state.budget`` is 0) makes these and no more.
     """
     if state.budget and options.stop is None:
         options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
@@ -61,7 +62,8 @@ def carry_out_to_its_end(
         suffice = not outcome.state.budget
         if not (suffice or options.until_stop):
             found = checks.findings(outcome.state)
-            outcome, suffice = replace(outcome, found=found), draws_suffice(found)
+            outcome = replace(outcome, found=found)
+            suffice = draws_suffice(found, outcome.state)
         if suffice and outcome.state.by_gradients:
             outcome = with_implied(outcome, target, options)
             wrong = disagrees(outcome.state)
@@ -136,10 +138,17 @@ def since_visited(begun: RunState, outcome: Outcome, target: Target) -> Outcome:
     return outcome if state is outcome.state else replace(outcome, state=state, found=None)
 
 
-def draws_suffice(found: list[Finding]) -> bool:
-    """Whether the findings on a run contain nothing that further steps may correct."""
+def draws_suffice(found: list[Finding], state: RunState) -> bool:
+    """Whether further steps would correct nothing: no finding, and no rough standard deviation."""
     kinds = {one.kind for one in found}
-    return bool(kinds & HOPELESS) or not kinds & CURED_BY_STEPS
+    if kinds & HOPELESS:
+        return True
+    if kinds & CURED_BY_STEPS:
+        return False
+    if state.status != "complete":
+        return True
+    columns = Look(state).measured[1]
+    return "tails" in kinds or not (columns["mcse_sd"] > KNOWN * columns["sd"]).any()
 
 
 def may_go_on(state: RunState, options: RunOptions) -> bool:
