@@ -19,6 +19,18 @@ def tails_of(result):
             " ".join(one.text for one in found))
 
 
+def test_tails_of_z_are_those_of_x_where_it_is_z():
+    """But a density of z that has no integral has none of x either."""
+    coordinates = fk.Problem(lambda a, k: 0.0, bounds={"k": (0, None)},
+                             prior={"a": None, "k": None}).coordinates
+    none = np.zeros((0, 2))
+    of_z = np.array([[0, 3.0], [1, 3.0]])
+    assert coordinates.tails(of_z, none).tolist() == [[0, 3.0]]
+    assert coordinates.tails(of_z, np.array([[1, 2.0]])).tolist() == [[0, 3.0], [1, 2.0]]
+    assert coordinates.tails(np.array([[1, -0.5]]), none).tolist() == [[1, -0.5]]
+    assert coordinates.tails(none, none).shape == (0, 2)
+
+
 # densities of z = log x: the term z is the Jacobian
 @pytest.mark.parametrize(("f", "d", "sides", "expected"), [
     (lambda z: z[0] - np.log1p(np.exp(2 * z[0])), 1, [1], {0: 1.0}),           # half a Cauchy

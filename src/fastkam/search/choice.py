@@ -152,8 +152,7 @@ def choose(
                 found = searcher.brief(chains, disperse=True)
                 return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS.TUNE)
             if searcher.alone:
-                return around_mixture(
-                    with_tails_of_x(searcher, nearly_normal), reason, gradient)
+                return around_mixture(nearly_normal, reason, gradient)
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
         found = with_tails_of_x(searcher, searcher.full(chains, most))
     periodic = known is not None and known.wrap is not None
