@@ -16,15 +16,15 @@ def slow(x):
     return -0.5 * float(x @ x)
 
 
-def advice(monkeypatch, f=slow, **options):
-    """The advice in the reports of a search, {text}."""
-    monkeypatch.setattr(watch, "ADVISED_SECONDS", 0.2)
-    monkeypatch.setattr(watch, "SLOW_SECONDS", 1e-3)
+def advice(monkeypatch, f=slow, seconds=0.05, **options):
+    """The advice in the reports of a search, {text}; until there is some, or 100 evaluations."""
+    monkeypatch.setattr(watch, "ADVISED_SECONDS", seconds)
+    monkeypatch.setattr(watch, "SLOW_SECONDS", 2e-3)
     found = set()
 
     def progress(now):
         found.add(now.advice)
-        if now.total or now.searched > 400:
+        if now.total or now.advice or now.searched > 100:
             now.stop()
 
     fk.sample(f, np.zeros(2), draws=20, tune=20, seed=1, progress=progress, diagnose=False,
@@ -33,7 +33,7 @@ def advice(monkeypatch, f=slow, **options):
 
 
 def test_a_slow_search_has_advice(monkeypatch):
-    assert advice(monkeypatch) == {"", (
+    assert advice(monkeypatch) - {""} == {(
         'surrogate="learn" often needs a tenth of the evaluations, and executor= makes them in '
         "several processes: see docs/costly.md")}
 
@@ -50,6 +50,10 @@ def test_an_argument_that_was_given_is_not_advised(monkeypatch, options, kept, o
 
 def test_a_fast_search_has_none(monkeypatch):
     assert advice(monkeypatch, lambda x: -0.5 * float(x @ x)) == {""}
+
+
+def test_a_short_search_has_none(monkeypatch):
+    assert advice(monkeypatch, seconds=10.0) == {""}
 
 
 def test_lines_have_it_once_and_a_terminal_below_the_counts():
