@@ -170,6 +170,12 @@ def test_heavy_tails_are_found():
     assert "tails" in {one.kind for one in result.verdict(1000).reasons}
 
 
+def test_a_wall_that_random_segments_miss_is_known_from_points_outside():
+    """Gradients imply no moments there; the segments of this seed cross no wall."""
+    result = fk.sample(lambda x: -x.sum() if x.min() >= 0 else -np.inf, np.ones(2), seed=1)
+    assert result.verdict(1000).status == "ok"
+
+
 @pytest.mark.parametrize("target", [
     fk.targets.Gaussian(np.zeros(3), np.diag([0.01, 1, 100.0])),
     fk.targets.correlated_gaussian(), fk.targets.StudentT(2, 8.0), fk.targets.banana(0.03, 10.0, 3),

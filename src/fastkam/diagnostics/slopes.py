@@ -13,7 +13,7 @@ from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_mo
 from fastkam.diagnostics.look import NAMED, Finding, listed
 from fastkam.diagnostics.signs import RAREST, has_gap
 from fastkam.search.evaluator import Evaluator
-from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
+from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous, to_outside
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 SHARE_GRADIENTS = 0.45  # of the evaluations, at most
 MOST_DRAWS = 1000  # at which gradients are taken
-SEGMENTS = 16  # on which walls are looked for
+SEGMENTS, MOST_OUTSIDE = 16, 4  # on which walls are looked for: at random, and to points outside
 
 
 class Slopes:
@@ -86,7 +86,7 @@ def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Find
     implied = implied_moments(whitened, gradients.reshape(some.shape), state.constrain(some))
     x = state.constrain(draws)
     where = disagreeing(implied, x)
-    if not len(where) or not is_smooth(slopes, z, L):
+    if not len(where) or not is_smooth(slopes, state, z, L):
         return []
     labels, mean, sd = state.layout.labels, x.mean(axis=(0, 1)), x.std(axis=(0, 1))
     found = [differing(labels[k], mean[k], sd[k], *implied[k, [0, 2]]) for k in where[:NAMED]]
@@ -97,9 +97,12 @@ def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Find
         tuple(labels[k] for k in where), status="wrong")]
 
 
-def is_smooth(slopes: Slopes, z: Array, L: Array) -> bool:
+def is_smooth(slopes: Slopes, state: RunState, z: Array, L: Array) -> bool:
     """Return whether the density has no wall and no jump near some of the draws z (n, d)."""
     along = slopes.rng.standard_normal((SEGMENTS, z.shape[1]))
     along *= 0.5 / np.linalg.norm(along, axis=1, keepdims=True)
     here = slopes.rng.permutation(len(z))[:SEGMENTS]
-    return is_continuous(cast("Evaluator", slopes.values), z[here], along[: len(here)] @ L.T)
+    nearest, out = to_outside(state, z, L)
+    return is_continuous(
+        cast("Evaluator", slopes.values), z[np.r_[here, nearest[:MOST_OUTSIDE]]],
+        np.concatenate([along[: len(here)] @ L.T, out[:MOST_OUTSIDE]]))

@@ -96,10 +96,8 @@ def moments_by_gradients(
         here = rng.permutation(len(z))[:many]
         along = rng.standard_normal((len(here), d))
         along *= REACH / np.linalg.norm(along, axis=1, keepdims=True)
-        outside = state.offending(REJECTED.index("outside"))
-        to = np.linalg.solve(L, (outside - middle).T).T
-        nearest = ((whitened.reshape(-1, d) - to[:, None]) ** 2).sum(axis=2).argmin(axis=1)
-        segments = np.concatenate([along @ L.T, outside - z[nearest]])
+        nearest, out = to_outside(state, z, L)
+        segments = np.concatenate([along @ L.T, out])
         if EACH * len(segments) > most - evaluate.n:
             return nothing
         if not is_continuous(evaluate, z[np.concatenate([here, nearest])], segments):
@@ -117,6 +115,17 @@ def draws_of(state: RunState) -> Array:
     """Some 20 000 evenly spaced draws, or all if there are fewer, (chains, n, d)."""
     step = max(1, state.chains * state.trace.rows // MOST_LOOKED_AT)
     return np.asarray(state.trace.draws[:, ::step])
+
+
+def to_outside(state: RunState, z: Array, L: Array) -> tuple[NDArray[np.intp], Array]:
+    """Return the steps (m, d) to recorded points outside of the support from the nearest rows of z.
+
+    The result is (the indices of these rows, the steps); the distance is in units of L.
+    """
+    outside = state.offending(REJECTED.index("outside"))
+    draws, points = np.linalg.solve(L, z.T).T, np.linalg.solve(L, outside.T).T
+    nearest = ((draws - points[:, None]) ** 2).sum(axis=2).argmin(axis=1)
+    return nearest, outside - z[nearest]
 
 
 def is_continuous(evaluate: Evaluator, z: Array, along: Array) -> bool:
