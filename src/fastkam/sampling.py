@@ -111,11 +111,11 @@ def sample(
         Number of recorded draws of each chain. By default 1000, with enough steps between them:
         the number of steps is doubled, and every second draw is kept, until the diagnostics find
         nothing that further steps may correct (see `fastkam.stop.Done`) and the standard errors of
-        standard deviations are at most 4 % of them, or the next doubling would exceed `budget`.
-        With "auto" some more evaluations then look for modes that no chain has visited (see
-        `Result.verdict`). The result warns if its draws do not suffice. With `stop` and without
-        `draws`, all draws are kept until the rule is met; without `store`, every second one is kept
-        as often as they would fill more than 256 MB of memory.
+        standard deviations are at most 4 % of them, or nearly as small as from independent draws,
+        or the next doubling would exceed `budget`. With "auto" some more evaluations then look for
+        modes that no chain has visited (see `Result.verdict`). The result warns if its draws do not
+        suffice. With `stop` and without `draws`, all draws are kept until the rule is met; without
+        `store`, every second one is kept as often as they would fill more than 256 MB of memory.
     tune : int, optional
         Number of warm-up steps. By default 1000, of "nuts" and "hmc" 400, with "auto" as many as
         the chosen sampler needs. Without `tune`, `draws` and `stop` a named sampler warms up for

@@ -30,6 +30,7 @@ BUDGET = 1_000_000  # evaluations, by default
 LONGER = 2  # factor by which steps increase if the draws do not suffice
 CURED_BY_STEPS = CURABLE | checks.TOO_SHORT  # findings that further steps may correct
 KNOWN = 0.04  # largest standard error of a standard deviation, as a part of it
+WORSE = 1.2  # than that of independent draws: with twice the steps, the kept draws are worth more
 HOPELESS = checks.ABOUT_DENSITY | {"not_finite"}
 FIRST_ROWS = 250  # per chain, from which `thin` is first chosen
 ENOUGH = 100  # effective draws of all chains that suffice to choose `thin`
@@ -45,13 +46,14 @@ def carry_out_to_its_end(
     """Continue a run to `rows` draws per chain, and further until they suffice.
 
     They suffice if the diagnostics find nothing that further steps may correct, if standard
-    deviations are known to 4 %, and if the moments that gradients imply, where they are computed,
-    agree with those of the draws. Otherwise the chains make as many steps again, and every second
-    draw is kept, as long as the run stays within its budget. If the adaptation had not settled, and
-    the number of warm-up steps was not given, a longer warm-up comes first. If a rule is to end the
-    run, all draws are kept until it is met, or until they would fill MOST_BYTES of memory: then
-    every second draw is kept. At the end some evaluations look for a mode that no chain has
-    visited. A run whose number of draws was given (``state.budget`` is 0) makes these and no more.
+    deviations are known to 4 %, or as well as from independent draws, and if the moments that
+    gradients imply, where they are computed, agree with those of the draws. Otherwise the chains
+    make as many steps again, and every second draw is kept, as long as the run stays within its
+    budget. If the adaptation had not settled, and the number of warm-up steps was not given, a
+    longer warm-up comes first. If a rule is to end the run, all draws are kept until it is met, or
+    until they would fill MOST_BYTES of memory: then every second draw is kept. At the end some
+    evaluations look for a mode that no chain has visited. A run whose number of draws was given
+    (``state.budget`` is 0) makes these and no more.
     """
     if state.budget and options.stop is None:
         options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
@@ -143,12 +145,23 @@ def draws_suffice(found: list[Finding], state: RunState) -> bool:
     kinds = {one.kind for one in found}
     if kinds & HOPELESS:
         return True
-    if kinds & CURED_BY_STEPS:
+    if kinds & (CURED_BY_STEPS - {"mcse_sd"}):
         return False
-    if state.status != "complete":
+    if state.status != "complete" or kinds & {"tails", "mcse_sd"} == {"tails"}:
         return True
-    columns = Look(state).measured[1]
-    return "tails" in kinds or not (columns["mcse_sd"] > KNOWN * columns["sd"]).any()
+    return not has_rough_sd(state)
+
+
+def has_rough_sd(state: RunState) -> bool:
+    """Whether a standard deviation is rough, and less so with as many independent draws."""
+    look = Look(state)
+    which, columns = look.measured
+    x = look.x[:, :, which].reshape(-1, len(which))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        kurtosis = (((x - x.mean(axis=0)) / x.std(axis=0)) ** 4).mean(axis=0)
+        error = columns["mcse_sd"] / columns["sd"]
+        least = np.sqrt((kurtosis - 1) / (4 * len(x)))
+    return bool(((error > KNOWN) & (error > WORSE * least)).any())
 
 
 def may_go_on(state: RunState, options: RunOptions) -> bool:
