@@ -39,6 +39,98 @@ def test_the_default_call_on_circles_with_two_modes(d):
     assert result.verdict().status == "ok"
 
 
+ANGLE = stats.uniform(-np.pi, 2 * np.pi)
+
+
+def torsions(a, b, c):
+    """A density of three angles with several modes, some of them across the ends."""
+    return 3 * np.cos(a - b) + 2 * np.cos(2 * a) + 1.5 * np.cos(b - c) + np.cos(3 * c)
+
+
+def with_gradient(x):
+    a, b, c = x
+    return torsions(a, b, c), np.array([-3 * np.sin(a - b) - 4 * np.sin(2 * a),
+                                        3 * np.sin(a - b) - 1.5 * np.sin(b - c),
+                                        1.5 * np.sin(b - c) - 3 * np.sin(3 * c)])
+
+
+def of_torsions(a, b, c):
+    return np.stack([np.cos(a - b), np.cos(2 * a), np.cos(b - c), np.cos(3 * c), np.cos(a)], -1)
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_the_default_call_on_three_circles(gradient):
+    """Means of 5 functions and the evidence, within 5 errors of those on a grid; few evaluations.
+
+    Chains that wander through all periods take 250,000.
+    """
+    ends = np.linspace(-np.pi, np.pi, 64, endpoint=False)
+    grid = np.meshgrid(ends, ends, ends, indexing="ij")
+    weights = np.exp(torsions(*grid))
+    exact = np.average(of_torsions(*grid), weights=weights, axis=(0, 1, 2))
+    for seed in range(3):
+        if gradient:
+            result = fk.sample(with_gradient, prior={"x": (ANGLE, 3)}, seed=seed,
+                               transforms={"x": "periodic"}, progress=False)
+            angles = np.moveaxis(result["x"], -1, 0)
+        else:
+            result = fk.sample(torsions, prior=dict.fromkeys("abc", ANGLE), seed=seed,
+                               transforms=dict.fromkeys("abc", "periodic"), progress=False)
+            angles = result["a"], result["b"], result["c"]
+        found = fk.diagnostics.summary(of_torsions(*angles), list("12345"))
+        assert (np.abs(found["mean"] - exact) < 5 * found["mcse_mean"]).all()
+        evidence = result.log_evidence()
+        assert abs(evidence.value - np.log(weights.mean())) < 5 * evidence.error < 0.15
+        assert result.verdict().status == "ok"
+        assert result.evaluations < 120_000
+
+
+def test_the_default_call_on_a_narrow_circle_costs_no_more_than_on_a_line():
+    """The mode is at the end of the period."""
+    def f(angle, x):
+        return 30 * np.cos(angle) - 0.5 * (x - 5 * np.sin(angle)) ** 2
+
+    result = fk.sample(f, prior={"angle": stats.uniform(0, 2 * np.pi), "x": stats.norm(0, 5)},
+                       transforms={"angle": "periodic"}, seed=1, progress=False)
+    assert result.evaluations < 25_000
+    assert result.verdict().status == "ok"
+    share = (result["angle"] < np.pi).mean()
+    assert abs(share - 0.5) < 0.08
+    assert np.abs(np.cos(result["angle"]).mean() - special.ive(1, 30) / special.ive(0, 30)) < 0.01
+
+
+def test_the_default_call_on_a_reflected_coordinate_with_two_modes():
+    def f(x):
+        return np.logaddexp(np.log(0.3 / 0.05) - 0.5 * ((x - 0.05) / 0.05) ** 2,
+                            np.log(0.7 / 0.02) - 0.5 * ((x - 0.8) / 0.02) ** 2)
+
+    low = 0.3 * stats.norm.cdf(1)
+    for seed in range(3):
+        result = fk.sample(f, bounds={"x": (0, 1)}, transforms={"x": "reflect"}, seed=seed,
+                           progress=False)
+        x = result["x"]
+        assert ((x >= 0) & (x <= 1)).all()
+        share = fk.diagnostics.summary(1.0 * (x < 0.5)[..., None], ["share"])
+        assert abs(share["mean"][0] - low / (low + 0.7)) < 5 * share["mcse_mean"][0]
+        evidence = result.log_evidence()
+        exact = np.log((low + 0.7) * np.sqrt(2 * np.pi))
+        assert abs(evidence.value - exact) < 5 * evidence.error < 0.1
+        assert result.evaluations < 40_000
+
+
+def test_the_sampler_of_circles_is_resumed(tmp_path):
+    problem = fk.Problem(torsions, prior=dict.fromkeys("abc", ANGLE),
+                         transforms=dict.fromkeys("abc", "periodic"))
+    sampler = fk.choose_sampler(problem, seed=1).sampler
+    assert isinstance(sampler, fk.ModeJumping)
+    assert sampler.periods.shape == (3, 6)
+    options = {"sampler": sampler, "tune": 100, "seed": 1, "progress": False}
+    whole = fk.sample(problem, draws=400, **options)
+    fk.sample(problem, draws=150, **options).save(tmp_path / "run.fk")
+    again = fk.resume(tmp_path / "run.fk", target=problem, draws=250, progress=False)
+    np.testing.assert_array_equal(again.draws, whole.draws)
+
+
 @pytest.mark.parametrize("sampler", [
     "rwm", "am", "rbam", "gam", "ram", "arwm", "cholam", "kam", "dram", "autorwm", "pt", "jumps"])
 def test_periodic_and_reflected_coordinates(sampler):

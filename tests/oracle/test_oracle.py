@@ -15,6 +15,7 @@ from reference.kernels import kernel
 KAM, PCA, CYCLES = (SAMPLERS[name] for name in ("kam", "kpca", "ckam"))
 
 MEANS = [[-1.0, 0.0], [1.0, 1.0], [0.0, -1.0]]      # of mode jumping
+PERIODS = [[0, -2.0, 4.0, 4.0, 0.1, 5.4], [1, -1.5, 3.0, 6.0, 0.0, 2.0]]  # the second is reflected
 
 DEFAULT = {  # what each sampler is run with besides its defaults, to keep the references quick
     "kam": {"subsample": 40},
@@ -124,6 +125,8 @@ def test_schedules(name, schedule):
                                                                       bank_size=30)}),
     ("jumps", {"moves": "jump", "jump_cov": [[2.0, 0.7], [0.7, 0.5]], "sampler": "nuts"}),
     ("jumps", {"sampler": CYCLES(subsample=20, cycle=150)}),
+    ("jumps", {"means": MEANS, "periods": PERIODS, "jump_probability": 0.6}),
+    ("jumps", {"periods": PERIODS, "moves": ("independent", "hop")}),
     ("jumps", {"sampler": SAMPLERS["pt"](n_replicas=4, reference_scale=25.0)}),
     ("jumps", {"sampler": "scout", "n_states": 300}),
     ("jumps", {"sampler": SAMPLERS["pt"](n_replicas=3, sampler="mala", reference_scale=5.0)}),

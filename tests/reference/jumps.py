@@ -33,6 +33,7 @@ class ModeJumping(Composite, of="jumps"):
         self.used = [KINDS.index(kind) - 1 for kind in s.kinds()]
         self.probabilities[self.used] = (s.jump_probability or 0.2) / len(self.used)
         self.tried, self.taken_moves, self.fitted = np.zeros(3), np.zeros(3), 0
+        self.periods = s.repeating(self.d)
         if s.means is not None:
             weights, means, factors = s.given(self.d)
             covs = None if s.covs is None else np.array([L @ L.T for L in factors])
@@ -96,6 +97,13 @@ class ModeJumping(Composite, of="jumps"):
         if self.move == 1:
             L = np.linalg.cholesky(covariance(given(self.s.jump_cov, 100.0), self.d))
             return x + L @ rng.standard_normal(self.d)
+        y = self.in_window(self.into_window(x), rng)
+        self.outside = not all(
+            start <= y[int(k)] <= start + width for k, start, width, *_ in self.periods)
+        return y if self.outside else self.image(y, rng)
+
+    def in_window(self, x, rng):
+        """Draw from q, or hop."""
         weights, means, covs = self.mixture
         if self.move == 2:
             k = np.searchsorted(np.cumsum(weights), rng.random(), side="right")
@@ -109,6 +117,31 @@ class ModeJumping(Composite, of="jumps"):
         self.b += self.b >= self.a
         L_a, L_b = (np.linalg.cholesky(covs[k]) for k in (self.a, self.b))
         return means[self.b] + L_b @ np.linalg.solve(L_a, x - means[self.a])
+
+    # ---- coordinates that repeat ----
+
+    def into_window(self, x):
+        x = x.copy()
+        for k, start, width, period, *_ in self.periods:
+            away = (x[int(k)] - start) % period
+            x[int(k)] = start + (away if away <= width else period - away)
+        return x
+
+    def image(self, y, rng):
+        """Return one of the images of y, drawn by their weights."""
+        for k, start, width, period, mean, sd in self.periods:
+            n, z = ceil(9 * sd / period), []
+            for t in (y[int(k)], 2 * start - y[int(k)])[: 1 + (period > width)]:
+                nearest = t + period * np.floor((mean - t) / period + 0.5)
+                z += [nearest + m * period for m in range(-n, n + 1)]
+            p = np.cumsum(np.exp(-0.5 * ((np.array(z) - mean) / sd) ** 2))
+            y[int(k)] = z[np.searchsorted(p, p[-1] * rng.random(), side="right")]
+        return y
+
+    def log_images(self, x):
+        return sum(-0.5 * ((x[int(k)] - mean) / sd) ** 2 for k, *_, mean, sd in self.periods)
+
+    # ---- densities ----
 
     def log_terms(self, x):
         return np.array([np.log(w) + log_normal(x, m, C)
@@ -136,12 +169,16 @@ class ModeJumping(Composite, of="jumps"):
     def log_ratio(self, x, y):
         if self.move == 1:
             return 0.0
+        if self.outside:
+            return -inf
+        images = self.log_images(x) - self.log_images(y)
+        x, y = self.into_window(x), self.into_window(y)
         if self.move == 2:
-            return self.log_density(x) - self.log_density(y)
+            return self.log_density(x) - self.log_density(y) + images
         half_log_dets = [np.linalg.slogdet(C)[1] / 2 for C in self.mixture[2]]
         log_r = [self.log_terms(z)[k] - np.logaddexp.reduce(self.log_terms(z)[1:])
                  for z, k in ((x, self.a), (y, self.b))]
-        return log_r[1] - log_r[0] + half_log_dets[self.b] - half_log_dets[self.a]
+        return log_r[1] - log_r[0] + half_log_dets[self.b] - half_log_dets[self.a] + images
 
     # ---- adaptation ----
 
@@ -156,10 +193,10 @@ class ModeJumping(Composite, of="jumps"):
             self.tried[self.move - 1] += 1
             self.taken_moves[self.move - 1] += accepted
         self.show()
-        self.states.append(y if accepted else x)
+        self.states.append(self.into_window(y if accepted else x))
         if self.tempered:
             begun = own.rungs is not None
-            self.warmer.append(own.before[1] if begun else self.states[-1])
+            self.warmer.append(self.into_window(own.before[1]) if begun else self.states[-1])
         n = len(self.states)
         last = self.t + 1 == self.end_of_adaptation and n >= self.fitted + 32
         if n not in (2**k for k in range(8, 40)) and not last:

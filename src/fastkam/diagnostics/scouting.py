@@ -221,7 +221,7 @@ class Scouting:
         if q is None:
             return None
         slope = None
-        if evaluations and window.coordinates is None:
+        if evaluations and window.periods is None:
             budget.take(1)  # to see what the density returns
             slope = gradient_of(density, z[0][:1])
         made = cls(z, log_p, q, budget, rng, slope, state.coordinates)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastkam._core.engine.fault import Fault
 from fastkam.density.forms import target_of
 from fastkam.errors import SamplingError
+from fastkam.numerics.periods import Periods
 from fastkam.run.faults import describe
 from fastkam.run.same_target import (
     check_density_of,
@@ -71,47 +72,35 @@ class Window:
     Parameters
     ----------
     coordinates : Coordinates or None
+        Of the run.
     z : ndarray, shape (chains, n, d)
         Draws.
     """
 
     def __init__(self, coordinates: Coordinates | None, z: Array) -> None:
-        d = z.shape[-1]
-        self.coordinates = coordinates if coordinates and coordinates.repeats else None
-        self.low, self.high = np.full(d, -np.inf), np.full(d, np.inf)
-        self.reflected = np.zeros(d, bool)
-        start = 0
-        for kind, _, _, n, _, low, high, *_ in self.coordinates.rows if self.coordinates else ():
-            for i in range(start, start + n):
-                if kind == "periodic":
-                    angle = 2 * np.pi * (z[..., i] - low) / (high - low)
-                    middle = np.arctan2(np.sin(angle).mean(), np.cos(angle).mean())
-                    center = low + middle / (2 * np.pi) * (high - low)
-                    self.low[i] = center - (high - low) / 2
-                    self.high[i] = self.low[i] + (high - low)
-                elif kind == "reflect":
-                    self.low[i], self.high[i], self.reflected[i] = low, high, True
-            start += n
+        self.periods = None
+        if coordinates is None or not coordinates.repeats:
+            return
+        rows = coordinates.periods
+        for row in rows:
+            k, start, width, period, *_ = row
+            if width == period:  # not reflected
+                angle = 2 * np.pi * (z[..., int(k)] - start) / period
+                middle = np.arctan2(np.sin(angle).mean(), np.cos(angle).mean())
+                row[1] = start + (middle / (2 * np.pi) - 0.5) * period
+        self.periods = Periods(rows)
 
     def points(self, z: Array) -> Array:
         """Return the points of the window that are equivalent to z (..., d)."""
-        if self.coordinates is None:
-            return z
-        z = z.copy()
-        for i in np.flatnonzero(np.isfinite(self.low)):
-            width = self.high[i] - self.low[i]
-            away = np.mod(z[..., i] - self.low[i], width * (2 if self.reflected[i] else 1))
-            z[..., i] = self.low[i] + (np.where(away > width, 2 * width - away, away)
-                                       if self.reflected[i] else away)
-        return z
+        return z if self.periods is None else self.periods.points(z)
 
     def inside(self, z: Array) -> NDArray[np.bool_]:
         """Return which rows of z (n, d) are in the window, (n,)."""
-        return np.asarray(((z >= self.low) & (z <= self.high)).all(axis=1))
+        return np.ones(len(z), bool) if self.periods is None else self.periods.inside(z)
 
     def log_weight(self, z: Array) -> Array:
-        """Return the log weights (n,) of the periods of the rows of z (n, d)."""
-        return np.zeros(len(z)) if self.coordinates is None else self.coordinates.log_weight(z)
+        """Return the log weights (...) of the periods at z (..., d)."""
+        return np.zeros(z.shape[:-1]) if self.periods is None else self.periods.log_weight(z)
 
 
 class Density:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastkam._core.linalg.decomposition import cholesky, inverse, product
 from fastkam.evidence.bridge import Pairs, effective
 from fastkam.evidence.density import LEAST_ROWS, Window, draws_of
+from fastkam.numerics.periods import Periods
 from fastkam.samplers import modes
 from fastkam.samplers.jumps import ModeJumping
 from fastkam.schedules import Finite
@@ -65,6 +66,15 @@ def frozen(state: RunState, k: int) -> Mixture:
                    scales[:, None] * factors)
 
 
+def log_frozen(state: RunState, k: int, z: Array) -> Array:
+    """Return the log density (n,) of the q of chain k at draws z (n, d), in all periods."""
+    q, rows = frozen(state, k), cast(ModeJumping, state.sampler).repeating(state.d)
+    if not len(rows):
+        return q.log_density(z)
+    periods = Periods(rows)
+    return q.log_density(periods.points(z)) + periods.log_weight(z)
+
+
 def stored(state: RunState, most: int = MOST_ROWS) -> list[Pairs]:
     """Return log p - log q at each chain's draws, and at the proposals of the steps before them.
 
@@ -82,8 +92,7 @@ def stored(state: RunState, most: int = MOST_ROWS) -> list[Pairs]:
     accepted, log_ratio = trace.accepted[:, rows] != 0, trace.log_ratio[:, rows]
     found = []
     for k in range(state.chains):
-        q = frozen(state, k)
-        here = log_p[k] - q.log_density(z[k])
+        here = log_p[k] - log_frozen(state, k, z[k])
         proposed = np.where(accepted[k], here, here + log_ratio[k])
         attached = np.where(move[k] == INDEPENDENT, proposed, np.nan)
         found.append(Pairs(here[None], attached[None], np.empty(0)))
@@ -98,7 +107,7 @@ def across(state: RunState, most: int = MOST_ROWS) -> list[Array]:
     z, log_p, _ = draws_of(state, most)
     z, log_p = z[:, :: state.chains], log_p[:, :: state.chains]
     flat = np.ascontiguousarray(z.reshape(-1, z.shape[2]))
-    return [log_p - frozen(state, k).log_density(flat).reshape(log_p.shape)
+    return [log_p - log_frozen(state, k, flat).reshape(log_p.shape)
             for k in range(state.chains)]
 
 
@@ -157,8 +166,7 @@ class Fits:
 def draws_in(window: Window, state: RunState) -> tuple[Array, Array]:
     """Return the draws z (chains, n, d) of a run in the window, and log p (chains, n) there."""
     z, log_p, _ = draws_of(state, MOST_ROWS)
-    log_p = log_p - window.log_weight(z.reshape(-1, z.shape[-1])).reshape(log_p.shape)
-    return window.points(z), log_p
+    return window.points(z), log_p - window.log_weight(z)
 
 
 def fitted(z: Array, log_p: Array, rng: np.random.Generator) -> Fits | None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.density.space import KINDS, Space
+from fastkam._core.density.space import KINDS, SPREAD, Space
 from fastkam.arguments import real_array
+from fastkam.numerics.periods import Periods
 from fastkam.parameters import plain, revived
 
 PERIODS = {"periodic": 1, "reflect": 2}  # in units of the distance of the bounds
@@ -78,15 +79,25 @@ class Coordinates:
         same = [row for row in of_z if not sides[int(row[0])] or row[1] <= 0]
         return np.array([*same, *of_logarithms]).reshape(-1, 2)
 
+    @property
+    def periods(self) -> NDArray[np.float64]:
+        """A row for each coordinate that repeats, (m, 6), as `ModeJumping` takes them.
+
+        It has the index in z, the lower bound, the distance of the bounds, the period, and the mean
+        and the standard deviation of the normal density by which the periods are weighted.
+        """
+        rows, start = [], 0
+        for kind, _, _, n, _, low, high, *_ in self.rows:
+            if kind in PERIODS:
+                period = PERIODS[kind] * (high - low)
+                rows += [(i, low, high - low, period, (low + high) / 2, SPREAD * period)
+                         for i in range(start, start + n)]
+            start += n
+        return np.array(rows, float).reshape(-1, 6)
+
     def log_weight(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The log weight at z of the periods of periodic and reflected coordinates."""
-        total, start = np.zeros(z.shape[:-1]), 0
-        for row in self.rows:
-            stop = start + row[3]
-            if row[0] in PERIODS:
-                total += Coordinates(((row[0], 1),), [row]).log_jacobian(z[..., start:stop])
-            start = stop
-        return total
+        return Periods(self.periods).log_weight(z)
 
     def wrapped(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """z (..., n_z) moved into one period."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 MOVES = ("jump", "independent", "hop")
+MOST_PERIODS = 100  # in a standard deviation of the density of the periods
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -75,6 +76,12 @@ class ModeJumping(Composite, name="jumps"):
         number. The components follow the shape of the density: several may share a mode.
     n_states : int
         Number of states of warm-up, evenly spaced, to which q is fitted.
+    periods : array (m, 6), optional
+        The coordinates that repeat, as those of a `Problem` with the transforms "periodic" and
+        "reflect" do: for each its index, the start and the width of a window that has one image of
+        each point, the period (twice the width if it is reflected), and the mean and the standard
+        deviation of the normal density by which the periodic density is multiplied. The components
+        are in the window. See `Coordinates.periods`.
 
     References
     ----------
@@ -94,6 +101,7 @@ class ModeJumping(Composite, name="jumps"):
     fit: bool = True
     max_components: int = 32
     n_states: int = 4000
+    periods: ArrayLike | None = None
     KERNEL: ClassVar[str] = "jumps.ModeJumping"
     LENGTHS = ()
     POSITIONS = ("means",)
@@ -158,15 +166,34 @@ class ModeJumping(Composite, name="jumps"):
             raise ValueError(f"weights must be positive, not {weights.min()}")
         return weights, means, factors
 
+    def repeating(self, d: int) -> NDArray[np.float64]:
+        """The rows of `periods`, (m, 6)."""
+        if self.periods is None:
+            return np.empty((0, 6))
+        shape = real_array("periods", self.periods).shape
+        if len(shape) != 2 or shape[1] != 6:
+            raise ValueError(f"periods must be an array (m, 6), not {shown(self.periods)}")
+        rows = check_array("periods", self.periods, shape=shape)
+        index, _, width, period, _, sd = rows.T
+        if not np.isin(index, np.arange(d)).all() or len(np.unique(index)) < len(rows):
+            raise ValueError(f"periods must begin with different indices below {d}, not "
+                             f"{shown(index)}")
+        known = (period == width) | (period == 2 * width)
+        if not (known & (width > 0) & (sd > 0) & (sd <= MOST_PERIODS * period)).all():
+            raise ValueError("periods must have positive widths, periods of the width or twice "
+                             "that, and positive standard deviations of at most "
+                             f"{MOST_PERIODS} periods, not {shown(self.periods)}")
+        return rows
+
     @property
     def is_placed(self) -> bool:
-        return super().is_placed or self.jump_cov is not None
+        return super().is_placed or self.jump_cov is not None or self.periods is not None
 
     def in_units(self, scales: NDArray[np.float64]) -> ModeJumping:
         own = super().in_units(scales)
         if own is self:
             return self
-        changed = {}
+        changed: dict[str, Any] = {}
         if self.jump_cov is not None:
             changed["jump_cov"] = covariance_in_units("jump_cov", self.jump_cov, scales)
         if self.covs is not None:
@@ -175,6 +202,10 @@ class ModeJumping(Composite, name="jumps"):
                 K = len(real_array("means", self.means))
                 covs = np.broadcast_to(covs, (K,))[:, None] * np.ones(len(scales))
             changed["covs"] = np.array([covariance_in_units("covs", one, scales) for one in covs])
+        if self.periods is not None:
+            rows = self.repeating(len(scales))
+            units = scales[rows[:, :1].astype(int)]
+            changed["periods"] = np.hstack([rows[:, :1], rows[:, 1:] / units])
         return own.changed_to(**changed)
 
     def with_wide(self, mixture: modes.Mixture) -> modes.Mixture:
@@ -205,4 +236,5 @@ class ModeJumping(Composite, name="jumps"):
             components=components + 1,
             states=self.n_states + self.n_states % 2 if fits else 0,
             estimate=estimate,
+            periods=np.ascontiguousarray(self.repeating(d)),
         )

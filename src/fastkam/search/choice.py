@@ -18,6 +18,7 @@ from fastkam.arguments import check_flag, check_integer
 from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
 from fastkam.interop.doors import opened
+from fastkam.numerics.periods import Periods
 from fastkam.problem.described import Described
 from fastkam.run.blas import one_blas_thread
 from fastkam.run.drawn_starts import by_labels, drawn_starts, labels_of
@@ -31,7 +32,6 @@ from fastkam.samplers import (
     FisherAdaptiveMALA,
     GlobalAdaptiveMetropolis,
     ModeJumping,
-    ParallelTempering,
     RandomWalk,
     RobustAdaptiveMetropolis,
     Sampler,
@@ -57,7 +57,6 @@ LEARNED_TUNE = 300  # warm-up steps of a sampler that starts with a shape learne
 NORMAL_TUNE, INDEPENDENT = 100, 0.7  # the same for one component; share of independent proposals
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
-FLAT = 1e-3  # smallest inverse temperature for periodic coordinates; see ParallelTempering
 LONG_JUMPS = 25.0  # covariance of jumps, in units of that of the whole density
 
 
@@ -155,24 +154,16 @@ def choose(
                 return around_mixture(nearly_normal, reason, gradient)
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
         found = with_tails_of_x(searcher, searcher.full(chains, most))
-    periodic = known is not None and known.wrap is not None
     hard = gradient and found.independent_acceptance < LEAST_ACCEPTED
     if found.is_constant or found.is_density:
         why = ("does not change" if found.is_constant else
                "is never negative, as a density is and the logarithm of one is not")
         return Choice(RandomWalk(), f"what the function returns {why}", found, PLAIN_TUNE)
-    if found.mixture is None or periodic or hard:
-        why = ("some coordinates are periodic" if periodic else
-               "the search has ended early" if searcher.spent else
+    if found.mixture is None or hard:
+        why = ("the search has ended early" if searcher.spent else
                "walkers have found no spread" if found.mixture is None else
                "no mixture of normal components fits it")
-        plain: Sampler = NUTS() if gradient else GlobalAdaptiveMetropolis()
-        walk = RobustAdaptiveMetropolis(windows=False)  # states in several periods show no shape
-        if periodic and found.components > 1:
-            why += f", and {found.components} components fit it"
-            plain = ParallelTempering(sampler=walk, reference="flat", min_beta=FLAT)
-        elif periodic and not gradient:
-            plain = walk
+        plain = NUTS() if gradient else learning_walk(found)
         return Choice(plain, f"{reason}, and {why}", found, PLAIN_TUNE)
     if searcher.spent:
         return around_provisional(found, f"{reason}, and the search has ended early", gradient)
@@ -254,7 +245,7 @@ def known_of(problem: Any) -> Known | None:
     if problem is None:
         return None
     return Known(problem.sample_prior if problem.has_prior else None,
-                 problem.coordinates.wrapped if problem.coordinates.repeats else None,
+                 Periods(problem.coordinates.periods) if problem.coordinates.repeats else None,
                  problem.log_prior_z, problem.coordinates.sides)
 
 
@@ -301,7 +292,8 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
         moves = {"moves": "independent", "jump_probability": INDEPENDENT}
     sampler = ModeJumping(
         sampler=inner, weights=q.weights[1:], means=q.means[1:],
-        covs=product(q.factors[1:], q.factors[1:].transpose(0, 2, 1)), fit=False, **moves)
+        covs=product(q.factors[1:], q.factors[1:].transpose(0, 2, 1)), fit=False,
+        periods=rows_of(search.periods), **moves)
     reason += (f", and {'one normal component' if n == 1 else f'a mixture of {n} components'} fits "
                f"it: {100 * accepted:.0f} % of independent proposals accepted")
     return Choice(sampler, reason, search, NORMAL_TUNE if normal else LEARNED_TUNE)
@@ -313,10 +305,22 @@ def around_provisional(search: Search, reason: str, gradient: bool) -> Choice:
     q = search.mixture
     assert q is not None
     sampler = ModeJumping(
-        sampler=FisherAdaptiveMALA() if gradient else GlobalAdaptiveMetropolis(),
+        sampler=FisherAdaptiveMALA() if gradient else learning_walk(search),
         weights=q.weights[1:], means=q.means[1:],
-        covs=product(q.factors[1:], q.factors[1:].transpose(0, 2, 1)))
+        covs=product(q.factors[1:], q.factors[1:].transpose(0, 2, 1)),
+        periods=rows_of(search.periods))
     return Choice(sampler, f"{reason} with {q.n} component{'s' * (q.n > 1)}", search, PLAIN_TUNE)
+
+
+def rows_of(periods: Periods | None) -> NDArray[np.float64] | None:
+    return None if periods is None else periods.rows
+
+
+def learning_walk(found: Search) -> Sampler:
+    """A random walk that learns its proposal, without a gradient."""
+    if found.periods is None:
+        return GlobalAdaptiveMetropolis()
+    return RobustAdaptiveMetropolis(windows=False)  # states in several periods show no shape
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.evaluation import Evaluation
 from fastkam._core.engine.fault import INFINITE, Fault
+from fastkam.numerics.periods import Periods
 from fastkam.run.hints import NEVER_DUE_TO_X
 from fastkam.run.serial import serially
 from fastkam.search.watch import Watch
@@ -44,6 +45,9 @@ class Evaluator:
     returns +inf counts as one of density 0; other errors, such as a NameError, end the search.
     NumPy's floating-point warnings are not shown.
 
+    If coordinates repeat, the weights of their periods are left out, and with `windowed` the
+    density is 0 beyond the window.
+
     With `strict`, for points that are draws, every error ends the work, as in a chain. So do 1000
     failures in a row: the function then fails everywhere.
 
@@ -59,6 +63,10 @@ class Evaluator:
         Number of points at which it failed.
     strict : bool
         Whether any failure is raised.
+    periods : Periods or None
+        The coordinates that repeat.
+    windowed : bool
+        Whether the density is 0 beyond their window.
     spread : callable or None
         Evaluates points in other processes (`fastkam.search.spread.Spread`), if the density is
         slow.
@@ -76,6 +84,8 @@ class Evaluator:
         self.failures: list[Fault] = []
         self.n_failed = 0
         self.strict, self.in_row = False, 0
+        self.periods: Periods | None = None
+        self.windowed = False
         self.spread: Callable[[Array, Array | None, Callable[[], None]], Any] | None = None
         self.seconds = 0.0
 
@@ -94,7 +104,10 @@ class Evaluator:
         Raises a Fault, or Spent once the search has used its share.
         """
         values = np.full(len(X), -np.inf)
-        rows = np.flatnonzero(np.isfinite(X).all(axis=1))
+        some = np.isfinite(X).all(axis=1)
+        if self.periods is not None and self.windowed:
+            some &= self.periods.inside(X)
+        rows = np.flatnonzero(some)
         if self.slow and len(rows) > 1:
             self.watch(self.n)
             rows = self.elsewhere(X, values, rows)
@@ -110,7 +123,7 @@ class Evaluator:
             done = self.some(X[rows[:m]], values, rows[:m])
             rows = rows[done:]
             self.seconds += time.perf_counter() - begun
-        return values
+        return values if self.periods is None else values - self.periods.log_weight(X)
 
     def gradients(self, X: Array, target: Target | None = None) -> Array:
         """The gradients at the rows of X, (n, d): NaN where there is none.

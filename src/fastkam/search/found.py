@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.numerics.periods import Periods
 from fastkam.search.mixture import Mixture
 
 Array = NDArray[np.float64]
@@ -23,8 +24,8 @@ class Known:
     prior : callable or None
         ``prior(n, rng)`` returns independent draws (n, d) from a distribution that covers the
         density: half of the walkers start there.
-    wrap : callable or None
-        ``wrap(z)`` returns z (n, d) moved into one period of periodic coordinates.
+    periods : Periods or None
+        The coordinates that repeat.
     log_prior : callable or None
         ``log_prior(z)`` returns the part of the log density (n,) that is not the user's function.
     sides : ndarray of int, shape (d,), or None
@@ -32,7 +33,7 @@ class Known:
     """
 
     prior: Prior | None = None
-    wrap: Callable[[Array], Array] | None = None
+    periods: Periods | None = None
     log_prior: Callable[[Array], Array] | None = None
     sides: NDArray[np.int64] | None = None
 
@@ -64,6 +65,8 @@ class Search:
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     of_logarithms : ndarray, shape (n, 2)
         The same of x, for coordinates z with x = low + exp(z) or high - exp(-z).
+    periods : Periods or None
+        The coordinates that repeat: the mixture is in their window.
     is_density : bool
         Whether the likelihood was never negative, and nearly always close to 0, as if the function
         returned the density and not its logarithm.
@@ -82,6 +85,7 @@ class Search:
     independent_acceptance: float = float("nan")
     tails: Array = field(default_factory=lambda: np.zeros((0, 2)))
     of_logarithms: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    periods: Periods | None = None
     is_density: bool = False
     is_constant: bool = False
 

@@ -21,6 +21,7 @@ from fastkam.search.found import Known, Prior, Search
 from fastkam.search.images import try_images
 from fastkam.search.mixture import Mixture
 from fastkam.search.normal import approximated
+from fastkam.search.one_period import take_window
 from fastkam.search.peaks import peaks
 from fastkam.search.population import (
     FIRST_WINDOW,
@@ -90,6 +91,7 @@ class Searcher:
         self.evaluate = Evaluator(target, rng, watch)
         self.evaluate.spread = spread
         self.points, self.rng, self.known = points, rng, known or Known()
+        self.evaluate.periods = self.known.periods
         self.d = points.shape[1]
         self.lines: list[str] = []
         self.seen: list[tuple[Array, Array]] = []  # points and log densities
@@ -164,8 +166,9 @@ class Searcher:
             width[todo] /= 4
         still = ~np.isfinite(logp)
         x[still], logp[still] = self.origin, self.level
+        wrap = None if self.evaluate.periods is None else self.evaluate.periods.points
         self.population = Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng,
-                                     self.known.wrap, approximates=len(levels) > 1)
+                                     wrap, approximates=len(levels) > 1)
         return self.population
 
     def from_prior(self, prior: Prior, n: int) -> tuple[Array, Array]:
@@ -186,6 +189,8 @@ class Searcher:
     def many_from_prior(self, prior: Prior) -> tuple[Array, Array]:
         """Draws from the prior, and their log densities."""
         x = prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng)
+        if self.evaluate.periods is not None:
+            x = self.evaluate.periods.points(x)
         self.seen.append((x, self.evaluate(x)))
         return self.seen[-1]
 
@@ -287,6 +292,8 @@ class Searcher:
         some = np.isfinite(logp)
         x, logp, known = x[some], logp[some], self.known.log_prior
         prior = np.zeros(len(x)) if known is None else np.asarray(known(x))
+        if self.evaluate.periods is not None:
+            prior = prior - self.evaluate.periods.log_weight(x)
         found, n = returns_density(cast("AnyTarget", self.evaluate.target), x, logp, prior)
         self.evaluate.n += n
         return found
@@ -344,7 +351,7 @@ class Searcher:
         differentiable : Target
             The density in a form with gradients.
         """
-        if self.known.wrap is not None or self.d > MOST_BY_DIFFERENCES:
+        if self.known.periods is not None or self.d > MOST_BY_DIFFERENCES:
             return None
         gradients = partial(self.evaluate.gradients, target=differentiable.bind())
         self.derivatives = partial(newton.by_gradients, gradients)
@@ -394,7 +401,8 @@ class Searcher:
                 self.population.approximation = None  # more evaluations would compare it
                 q = self.population.fit(window)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n, False,
-                      self.lines + self.failures(), q, 0 if q is None else q.n)
+                      self.lines + self.failures(), q, 0 if q is None else q.n,
+                      periods=self.evaluate.periods)
 
     def brief_to_its_end(self, chains: int, disperse: bool) -> Search:
         self.begin()
@@ -427,6 +435,7 @@ class Searcher:
         self.start, self.extent = population.x.mean(axis=0), np.maximum(
             population.x.std(axis=0), self.scales)
         try_images(population)
+        take_window(self.evaluate, population, self.seen)
         if self.flat.all() and (population.logp == self.level).all():
             return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                           False, self.lines + self.failures(), is_constant=True)
@@ -449,19 +458,18 @@ class Searcher:
                 brief=n == 1 and window.acceptance > NEARLY_NORMAL,
                 bent=n >= BENT and not self.normal)
             self.say("tails seen")
-            if self.known.wrap is None:  # q is not used if x is periodic
-                some = states[:: max(1, -(-len(states) // FITTED_STATES))]
-                cold, ends = followed(
-                    self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal,
-                    rough=window.acceptance < ROUGH)
-                if ends:
-                    self.say(f"followed {'; '.join(ends)}")
+            some = states[:: max(1, -(-len(states) // FITTED_STATES))]
+            cold, ends = followed(
+                self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal,
+                rough=window.acceptance < ROUGH)
+            if ends:
+                self.say(f"followed {'; '.join(ends)}")
         is_density = self.likelihood_is_density(population)
         if self.looking:
             self.say_ended()
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
-                      is_density=is_density)
+                      periods=self.evaluate.periods, is_density=is_density)
 
     def far_away(self, population: Population) -> bool:
         """Whether half of the walkers are so far away that the density must be improper."""

@@ -72,7 +72,7 @@ def check_learnable(target: Target, known: Known | None) -> None:
     if target.dim > MOST_DIMENSIONS:
         raise ValueError(f'surrogate="learn" takes at most {MOST_DIMENSIONS} coordinates, not '
                          f"{target.dim}")
-    if known is not None and known.wrap is not None:
+    if known is not None and known.periods is not None:
         raise ValueError('surrogate="learn" takes no periodic coordinates: run it without '
                          "surrogate, or give bounds in place of the period")
 

@@ -3,6 +3,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 KINDS: dict[str, int]
+SPREAD: float
 
 class Callback:
     object: Any

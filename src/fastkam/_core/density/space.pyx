@@ -52,7 +52,7 @@ from fastkam._core.density.vectors cimport (
 
 import numpy as np
 
-cdef double SPREAD = 1.35       # the sum of 1 is off by 2 exp(-2 pi^2 SPREAD^2) at most
+SPREAD = 1.35       # in periods; the sum of 1 is off by 2 exp(-2 pi^2 SPREAD^2) at most
 
 KINDS = {"identity": IDENTITY, "log": LOG, "upper": UPPER, "interval": INTERVAL,
          "periodic": PERIODIC, "reflect": REFLECT, "simplex": SIMPLEX, "ordered": ORDERED,

@@ -26,6 +26,11 @@ smaller weights for older moves: p_k = min(0.8, 2 max a) a_k^2 / sum a^2, at lea
 warmer rung, one for three of the chain, from which a chain that rarely visits its tails learns
 them.
 
+If coordinates repeat, pi(z) is f(z) g(z) with f periodic and with a normal density g of each of
+them. q and hops are in a window, which has one image of each point: z is taken for its image there,
+a proposal outside is rejected, and another is moved to one of its images with a probability in
+proportion to g. The ratios above are multiplied by g(x) / g(y).
+
 Tjelmeland, H. and Hegstad, B. K. (2001). Mode jumping proposals in MCMC. Scandinavian Journal of
 Statistics 28, 205-223: hops, with b chosen at y by its own proposal. Guan, Y., Fleissner, R.,
 Joyce, P. and Krone, S. M. (2006). Markov chain Monte Carlo in small worlds. Statistics and
@@ -33,12 +38,13 @@ Computing 16, 193-202: jumps. Giordani, P. and Kohn, R. (2010). Adaptive indepen
 Metropolis-Hastings by fast estimation of mixtures of normals. Journal of Computational and
 Graphical Statistics 19, 243-259.
 """
-from libc.math cimport NAN, ceil, exp, isnan, log, sqrt
+from libc.math cimport INFINITY, NAN, ceil, exp, floor, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 
 from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.linalg.dense cimport add_Lz, copy, solve_L
 from fastkam._core.numerics.mixture cimport FK_DEGREES, FK_TAIL, FK_TAIL_SCALE, Mixture
+from fastkam._core.engine.numpy_random cimport bitgen_t
 from fastkam._core.engine.rng cimport integer, normals, random_standard_uniform
 from fastkam._core.samplers.exchange cimport Exchange
 from fastkam._core.engine.step cimport keep_every_second, normal_step
@@ -55,6 +61,10 @@ cdef enum:
     SOON = 32       # least number of new states for another fit
     FEW_MOVES = 50  # least number from which probabilities are learned
     WARM = 3        # every third warmer state is used in a fit
+    FAR = 9         # sd from the mean of g, beyond which no image is drawn
+
+cdef enum:          # columns of periods
+    INDEX, START, WIDTH, PERIOD, MEAN, SD
 
 cdef double FIRST_PROBABILITY = 0.2     # of a move of any kind, until it is learned
 cdef double LEAST_PROBABILITY = 0.01    # of each kind: none is given up
@@ -130,9 +140,11 @@ cdef class ModeJumping(Kernel):
     cdef double log_q_x                     # log q of the current point, NaN where not known
     cdef double log_q_y
     cdef double[::1] v
+    cdef const double[:, ::1] periods       # a row for each coordinate that repeats
+    cdef double[::1] seen_from_window       # x, as `into_window` returns it
 
     def __init__(self, Kernel inner, *, probability, moves, jump_factor, mixture, components,
-                 states, estimate):
+                 states, estimate, periods):
         cdef int k
         self.inner = inner
         self.tempered = inner if isinstance(inner, Exchange) else None
@@ -152,7 +164,8 @@ cdef class ModeJumping(Kernel):
         self.estimate = estimate
         self.q = Mixture(self.d, components)
         self.log_q_x = self.log_q_y = NAN
-        self.v = zeros(self.d)
+        self.v, self.seen_from_window = zeros(self.d), zeros(self.d)
+        self.periods = periods
         if mixture is not None:
             self.set_mixture(*mixture)
 
@@ -274,15 +287,21 @@ cdef class ModeJumping(Kernel):
             scale = FK_TAIL_SCALE if random_standard_uniform(c.rng) < FK_TAIL else 1.0
         normals(c.rng, c.d, &self.v[0])
         self.put(c, &self.means[k, 0], scale, &self.factors[k, 0, 0])
+        if not self.in_window(c.y):
+            c.log_q = -INFINITY
+            return
         if isnan(self.log_q_x):
-            self.log_q_x = self.q.log_density(c.x)
+            self.log_q_x = self.q.log_density(self.into_window(c.x)) + self.log_images(c.x)
         self.log_q_y = self.q.log_density(c.y)
+        self.to_image(c)
+        self.log_q_y += self.log_images(c.y)
         c.log_q = self.log_q_x - self.log_q_y
 
     cdef void hop(self, Chain *c) noexcept nogil:
         cdef Py_ssize_t i
         cdef int a = 1, b
-        cdef double u = random_standard_uniform(c.rng), log_s = self.log_modes(c.x)
+        cdef const double *x = self.into_window(c.x)
+        cdef double u = random_standard_uniform(c.rng), log_s = self.log_modes(x)
         cdef double total = exp(self.q.q[1] - log_s)
         while u >= total and a < self.n - 1:
             a += 1
@@ -290,10 +309,15 @@ cdef class ModeJumping(Kernel):
         b = 1 + integer(c.rng, self.n - 2)
         b += b >= a
         for i in range(c.d):
-            self.v[i] = c.x[i] - self.means[a, i]
+            self.v[i] = x[i] - self.means[a, i]
         solve_L(c.d, &self.factors[a, 0, 0], &self.v[0])
         self.put(c, &self.means[b, 0], 1.0, &self.factors[b, 0, 0])
+        if not self.in_window(c.y):
+            c.log_q = -INFINITY
+            return
         c.log_q = log(self.weights[b] / self.weights[a]) + log_s - self.log_modes(c.y)
+        self.to_image(c)
+        c.log_q += self.log_images(c.x) - self.log_images(c.y)
 
     cdef double log_modes(self, const double *x) noexcept nogil:
         """Return log((2 pi)^(d/2) s(x)); the logs of its terms replace the squares."""
@@ -302,6 +326,50 @@ cdef class ModeJumping(Kernel):
         for k in range(1, self.n):
             self.q.q[k] = self.q.c[k] - 0.5 * self.q.q[k]
         return log_sum(self.n - 1, &self.q.q[1])
+
+    # ---- coordinates that repeat ----
+
+    cdef const double *into_window(self, const double *x) noexcept nogil:
+        """Return the image of x in the window."""
+        cdef Py_ssize_t i, j
+        cdef const double *p
+        cdef double t
+        if self.periods.shape[0] == 0:
+            return x
+        copy(self.d, x, &self.seen_from_window[0])
+        for j in range(self.periods.shape[0]):
+            p = &self.periods[j, 0]
+            i = <Py_ssize_t>p[INDEX]
+            t = x[i] - p[START]
+            t -= p[PERIOD] * floor(t / p[PERIOD])
+            if t > p[WIDTH]:                # reflected
+                t = p[PERIOD] - t
+            self.seen_from_window[i] = p[START] + t
+        return &self.seen_from_window[0]
+
+    cdef bint in_window(self, const double *y) noexcept nogil:
+        cdef Py_ssize_t i, j
+        for j in range(self.periods.shape[0]):
+            i = <Py_ssize_t>self.periods[j, INDEX]
+            if not 0 <= y[i] - self.periods[j, START] <= self.periods[j, WIDTH]:
+                return False
+        return True
+
+    cdef void to_image(self, Chain *c) noexcept nogil:
+        """Move y, which is in the window, to one of its images."""
+        cdef Py_ssize_t i, j
+        for j in range(self.periods.shape[0]):
+            i = <Py_ssize_t>self.periods[j, INDEX]
+            c.y[i] = image(c.rng, &self.periods[j, 0], c.y[i])
+
+    cdef double log_images(self, const double *x) noexcept nogil:
+        """Return log g(x), up to a constant."""
+        cdef Py_ssize_t j
+        cdef double total = 0
+        for j in range(self.periods.shape[0]):
+            total -= 0.5 * ((x[<Py_ssize_t>self.periods[j, INDEX]] - self.periods[j, MEAN])
+                            / self.periods[j, SD])**2
+        return total
 
     cdef int consider(self, Chain *c) except -1 nogil:
         if self.move != INNER:
@@ -364,11 +432,11 @@ cdef class ModeJumping(Kernel):
                 if self.tempered is not None:
                     keep_every_second(self.kept, self.d, 0, &self.warmer[0, 0])
                 self.kept = keep_every_second(self.kept, self.d, 0, &self.history[0, 0])
-            copy(self.d, x, &self.history[self.kept, 0])
+            copy(self.d, self.into_window(x), &self.history[self.kept, 0])
             if self.tempered is not None:
                 if self.tempered.begun:
                     x = self.tempered.state_at(1)
-                copy(self.d, x, &self.warmer[self.kept, 0])
+                copy(self.d, self.into_window(x), &self.warmer[self.kept, 0])
             self.kept += 1
 
     def fit(self, u, near):
@@ -405,3 +473,25 @@ cdef class ModeJumping(Kernel):
         c.accepted = accepted
         for i in range(self.counts.shape[0]):
             row[1 + self.counts[i]] = 0
+
+
+cdef double image(bitgen_t *rng, const double *p, double t) noexcept nogil:
+    """Draw one of the images of a coordinate t in its window, with a row of periods."""
+    cdef double z = t, weight, total = 0, u = random_standard_uniform(rng)
+    cdef int64_t n = <int64_t>ceil(FAR * p[SD] / p[PERIOD])
+    cdef int which, passed
+    for passed in range(2):                 # the first adds up the weights
+        for which in range(1 + (p[PERIOD] > p[WIDTH])):
+            z = t if which == 0 else 2 * p[START] - t
+            z += p[PERIOD] * (floor((p[MEAN] - z) / p[PERIOD] + 0.5) - n)
+            for _ in range(2 * n + 1):
+                weight = exp(-0.5 * ((z - p[MEAN]) / p[SD])**2)
+                if passed == 0:
+                    total += weight
+                elif u < weight:
+                    return z
+                else:
+                    u -= weight
+                z += p[PERIOD]
+        u *= total
+    return z

@@ -1,0 +1,79 @@
+"""Images of points whose coordinates repeat."""
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.numerics.periods import Periods
+from fastkam.search.evaluator import Evaluator
+
+PROBLEM = fk.Problem(lambda a, x, r: np.cos(a) - x * x + r,
+                     bounds={"a": (0, 2 * np.pi), "x": (-np.inf, np.inf), "r": (-1, 2)},
+                     transforms={"a": "periodic", "r": "reflect"})
+PERIODS = Periods(PROBLEM.coordinates.periods)
+
+
+def test_rows_are_those_of_the_coordinates():
+    np.testing.assert_allclose(PERIODS.rows, [
+        [0, 0, 2 * np.pi, 2 * np.pi, np.pi, 1.35 * 2 * np.pi], [2, -1, 3, 6, 0.5, 1.35 * 6]])
+
+
+def test_images_are_the_same_points():
+    z = 30 * np.random.default_rng(1).standard_normal((4, 500, 3))
+    there = PERIODS.points(z)
+    assert PERIODS.inside(there.reshape(-1, 3)).all()
+    assert not PERIODS.inside(z.reshape(-1, 3)).all()
+    np.testing.assert_allclose(PROBLEM.constrain(there), PROBLEM.constrain(z), atol=1e-12)
+    np.testing.assert_array_equal(there[..., 1], z[..., 1])
+    np.testing.assert_allclose(PERIODS.points(there), there, atol=1e-12)
+
+
+def test_weights_of_all_images_add_up_to_one():
+    z = np.array([0.7, 0.0, 1.1]) + np.zeros((31, 31, 2, 3))
+    z[..., 0] += 2 * np.pi * np.arange(-15, 16)[:, None, None]
+    z[:, :, 1, 2] = -2 - 1.1    # reflected at -1
+    z[..., 2] += 6 * np.arange(-15, 16)[:, None]
+    np.testing.assert_allclose(PROBLEM.constrain(z) - [0.7, 0.0, 1.1], 0, atol=1e-12)
+    assert np.exp(PERIODS.log_weight(z)).sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(PERIODS.log_weight(z), PROBLEM.coordinates.log_weight(z))
+
+
+@pytest.mark.parametrize("angles", [[0.1, 6.2], [3.0, 3.3, 3.4], [5.0], [1.0, 2.0, 4.0, 6.0]])
+def test_a_window_is_cut_in_the_largest_gap(angles):
+    z = np.zeros((len(angles), 3))
+    z[:, 0] = np.array(angles) + 2 * np.pi * np.arange(len(angles))
+    cut = PERIODS.cut(z)
+    np.testing.assert_array_equal(cut.rows[1], PERIODS.rows[1])
+    np.testing.assert_array_equal(cut.rows[0, 2:], PERIODS.rows[0, 2:])
+    start = cut.rows[0, 1]
+    assert abs(start) <= np.pi
+    there = np.sort(cut.points(z)[:, 0])
+    gap = np.diff(np.sort(angles), append=min(angles) + 2 * np.pi).max()
+    np.testing.assert_allclose([there[0] - start, start + 2 * np.pi - there[-1]], gap / 2)
+
+
+def test_a_search_has_one_image_of_each_point():
+    evaluate = Evaluator(PROBLEM.target(), np.random.default_rng(1))
+    evaluate.periods = PERIODS.cut(np.array([[0.1, 0, 0], [6.0, 0, 0]]))
+    z = np.array([[0.2, 0.5, 0.3], [0.2 + 2 * np.pi, 0.5, 0.3], [0.2, 0.5, 0.3 + 6]])
+    f = np.cos(0.2) - 0.25 + 0.3
+    np.testing.assert_allclose(evaluate(z), f)
+    evaluate.windowed, before = True, evaluate.n
+    np.testing.assert_allclose(evaluate(z), [-np.inf, f, -np.inf])
+    assert evaluate.n == before + 1
+
+
+@pytest.mark.parametrize(("periods", "match"), [
+    ([0, 0, 1, 1, 0, 1], r"periods must be an array \(m, 6\), not \[0, 0, 1, 1, 0, 1\]"),
+    ([[0, 0, 1, 1, 0, np.inf]], "periods must be finite"),
+    ([[2, 0, 1, 1, 0, 1]], "periods must begin with different indices below 2"),
+    ([[0.5, 0, 1, 1, 0, 1]], "periods must begin with different indices below 2"),
+    ([[0, 0, 1, 1, 0, 1], [0, 0, 1, 1, 0, 1]], "periods must begin with different indices below 2"),
+    ([[0, 0, 1, 3, 0, 1]], "periods of the width or twice that"),
+    ([[0, 0, 0, 0, 0, 1]], "periods must have positive widths"),
+    ([[0, 0, 1, 1, 0, 0]], "positive standard deviations"),
+    ([[0, 0, 1, 1, 0, 101]], "standard deviations of at most 100 periods"),
+])
+def test_bad_periods(periods, match):
+    with pytest.raises(ValueError, match=match):
+        fk.ModeJumping(periods=periods).build(np.zeros(2))
