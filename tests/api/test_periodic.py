@@ -118,6 +118,26 @@ def test_the_default_call_on_a_reflected_coordinate_with_two_modes():
         assert result.evaluations < 40_000
 
 
+def test_a_climb_around_a_circle_keeps_its_digits():
+    """At the prior draws the phase does not matter: the climb from there may go round often."""
+    rng = np.random.default_rng(1)
+    t = np.linspace(0, 10, 40)
+    y = 2 * np.sin(2.1 * t + 0.3) + rng.normal(size=40)
+
+    def f(A, w, phase, sd):
+        return -0.5 * ((y - A * np.sin(w * t + phase)) ** 2).sum() / sd**2 - 40 * np.log(sd)
+
+    prior = {"A": stats.uniform(0, 10), "w": stats.uniform(0.5, 4.5),
+             "phase": stats.uniform(0, 2 * np.pi), "sd": stats.halfnorm(scale=2)}
+    for seed in range(1, 4):
+        result = fk.sample(f, prior=prior, transforms={"phase": "periodic"}, seed=seed,
+                           progress=False)
+        assert not any("random" in line or "not agree" in line for line in result.search)
+        assert result.verdict().status == "ok"
+        assert abs(result["w"].mean() - 2.084) < 0.01
+        assert result.evaluations < 80_000
+
+
 def test_the_sampler_of_circles_is_resumed(tmp_path):
     problem = fk.Problem(torsions, prior=dict.fromkeys("abc", ANGLE),
                          transforms=dict.fromkeys("abc", "periodic"))

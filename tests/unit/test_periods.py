@@ -57,7 +57,7 @@ def test_a_search_has_one_image_of_each_point():
     evaluate.periods = PERIODS.cut(np.array([[0.1, 0, 0], [6.0, 0, 0]]))
     z = np.array([[0.2, 0.5, 0.3], [0.2 + 2 * np.pi, 0.5, 0.3], [0.2, 0.5, 0.3 + 6]])
     f = np.cos(0.2) - 0.25 + 0.3
-    np.testing.assert_allclose(evaluate(z), f)
+    np.testing.assert_allclose(evaluate(z), f + PERIODS.log_weight(z))
     evaluate.windowed, before = True, evaluate.n
     np.testing.assert_allclose(evaluate(z), [-np.inf, f, -np.inf])
     assert evaluate.n == before + 1

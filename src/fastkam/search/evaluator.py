@@ -45,8 +45,8 @@ class Evaluator:
     returns +inf counts as one of density 0; other errors, such as a NameError, end the search.
     NumPy's floating-point warnings are not shown.
 
-    If coordinates repeat, the weights of their periods are left out, and with `windowed` the
-    density is 0 beyond the window.
+    If coordinates repeat, the density with `windowed` is 0 beyond the window of one period, and
+    within it lacks the weight of the period.
 
     With `strict`, for points that are draws, every error ends the work, as in a chain. So do 1000
     failures in a row: the function then fails everywhere.
@@ -66,7 +66,7 @@ class Evaluator:
     periods : Periods or None
         The coordinates that repeat.
     windowed : bool
-        Whether the density is 0 beyond their window.
+        Whether the density is that within their window.
     spread : callable or None
         Evaluates points in other processes (`fastkam.search.spread.Spread`), if the density is
         slow.
@@ -107,7 +107,7 @@ class Evaluator:
         some = np.isfinite(X).all(axis=1)
         if self.periods is not None and self.windowed:
             some &= self.periods.inside(X)
-        rows = np.flatnonzero(some)
+        rows = inside = np.flatnonzero(some)
         if self.slow and len(rows) > 1:
             self.watch(self.n)
             rows = self.elsewhere(X, values, rows)
@@ -123,7 +123,9 @@ class Evaluator:
             done = self.some(X[rows[:m]], values, rows[:m])
             rows = rows[done:]
             self.seconds += time.perf_counter() - begun
-        return values if self.periods is None else values - self.periods.log_weight(X)
+        if self.periods is not None and self.windowed:
+            values[inside] -= self.periods.log_weight(X[inside])
+        return values
 
     def gradients(self, X: Array, target: Target | None = None) -> Array:
         """The gradients at the rows of X, (n, d): NaN where there is none.

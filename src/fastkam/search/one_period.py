@@ -16,8 +16,8 @@ def take_window(
 ) -> None:
     """Put the window of coordinates that repeat where it divides no mode, and stay within it.
 
-    Until then walkers move through all periods. From then on the density is 0 beyond the window, as
-    beyond hard bounds, so that a mixture can be fitted.
+    Until then walkers move through all periods, each with its weight. From then on the density is 0
+    beyond the window, as beyond hard bounds, so that a mixture can be fitted.
 
     Parameters
     ----------
@@ -32,5 +32,6 @@ def take_window(
     evaluate.periods = periods = evaluate.periods.cut(population.x)
     evaluate.windowed, population.wrap = True, None
     population.x = periods.points(population.x)
+    population.logp = evaluate(population.x)
     for kept in (seen, population.scouted, population.climbed):
-        kept[:] = [(periods.points(x), logp) for x, logp in kept]
+        kept[:] = [(periods.points(x), logp - periods.log_weight(x)) for x, logp in kept]

@@ -291,9 +291,9 @@ class Searcher:
         x, logp = np.vstack([x, self.origin]), np.append(logp, self.level)
         some = np.isfinite(logp)
         x, logp, known = x[some], logp[some], self.known.log_prior
-        prior = np.zeros(len(x)) if known is None else np.asarray(known(x))
-        if self.evaluate.periods is not None:
-            prior = prior - self.evaluate.periods.log_weight(x)
+        prior = np.zeros(len(x)) if known is None else np.array(known(x))
+        if self.evaluate.periods is not None and self.evaluate.windowed:
+            prior[:-1] -= self.evaluate.periods.log_weight(x[:-1])
         found, n = returns_density(cast("AnyTarget", self.evaluate.target), x, logp, prior)
         self.evaluate.n += n
         return found
