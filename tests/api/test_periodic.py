@@ -94,9 +94,36 @@ def test_the_default_call_on_a_narrow_circle_costs_no_more_than_on_a_line():
                        transforms={"angle": "periodic"}, seed=1, progress=False)
     assert result.evaluations < 25_000
     assert result.verdict().status == "ok"
+    assert [one.kind for one in result.verdict().reasons] == ["ends"]
     share = (result["angle"] < np.pi).mean()
     assert abs(share - 0.5) < 0.08
     assert np.abs(np.cos(result["angle"]).mean() - special.ive(1, 30) / special.ive(0, 30)) < 0.01
+
+
+@pytest.mark.parametrize(("center", "low", "begin"), [
+    (0.0, 0.0, "begin near 3.1"),           # half of the draws on each side of the ends
+    (0.25, 0.0, "begin near 3.4"),          # 0.6 % beyond
+    (-3.0, -np.pi, "begin near 0.1"), (1.0, -np.pi, None), (3.0, 0.0, None)])
+def test_draws_around_the_ends_of_a_period(center, low, begin):
+    """Such an angle is named, and nothing else: it has no tails. Half a turn away all is well."""
+    for moved in ([0.0, np.pi] if begin else [0.0]):
+        prior = {"angle": stats.uniform(low + moved, 2 * np.pi), "b": stats.norm(0, 1)}
+        result = fk.sample(lambda angle, b: 100 * np.cos(angle - center), prior=prior, seed=1,
+                           transforms={"angle": "periodic"}, progress=False)
+        reasons = result.verdict().reasons
+        assert result.verdict().status == "ok"
+        if begin is None or moved:
+            assert not reasons
+        else:
+            assert [(one.kind, one.coordinates) for one in reasons] == [("ends", ("angle",))]
+            assert begin in reasons[0].text
+            assert "in place of" in reasons[0].text
+
+
+def test_angles_that_are_nearly_everywhere_have_no_better_ends():
+    result = fk.sample(lambda angle: 0.8 * np.cos(angle), prior={"angle": ANGLE},
+                       transforms={"angle": "periodic"}, seed=1, progress=False)
+    assert not result.verdict().reasons
 
 
 def test_the_default_call_on_a_reflected_coordinate_with_two_modes():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastkam._core.numerics.elementary import exp
 from fastkam.diagnostics import signs
 from fastkam.diagnostics.agreement import LEAST_ESS
-from fastkam.diagnostics.faults import LEAST_INDEX, tails
+from fastkam.diagnostics.faults import LEAST_INDEX, across_ends, tails
 from fastkam.diagnostics.look import NAMED, Finding, Look, chain_names, listed
 from fastkam.samplers.sampler import Composite
 
@@ -164,7 +164,9 @@ def heavy(
     if len(look.state.tails):  # what the search has found says more
         yield from rough_sd(labels, columns, list(tails(look)))
         return
+    ends = list(across_ends(look))
     shapes, m = signs.tail_shapes(draws)
+    shapes[np.isin(labels, [look.labels[i] for i, *_ in look.circles])] = 0.0  # they have no tails
     with np.errstate(invalid="ignore"):
         worth = m * np.clip(columns["ess_tail"] / draws.flat.shape[1], 0.01, 1.0)
         error = (1 + shapes) / np.sqrt(worth)
@@ -180,7 +182,7 @@ def heavy(
             f"density of {power:.2g} degrees of freedom: moments above that order do not exist. "
             "The standard deviation and its error may be far off: report quantiles.")
         return
-    rough = list(rough_sd(labels, columns))
+    rough = list(rough_sd(labels, columns, ends))
     yield from rough
     if likely.any() and not rough:
         yield far_draws(np.flatnonzero(likely), shapes, labels)

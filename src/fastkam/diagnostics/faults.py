@@ -32,6 +32,8 @@ MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 WITHIN, MOST_WITHIN = 0.25, 0.12    # standard deviations of a bound; the share of draws there
 FALLING = 0.4               # of draws below a median, the share below half of it; flat: 0.5
 MOST_AT_BOUNDS = 4000       # draws that are compared with bounds
+# mean resultant length of angles that have a direction; ratio of standard deviations on circles
+LEAST_CONCENTRATED, MOST_ACROSS = 0.5, 1.2
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 MOST_NAN_OF_SURROGATE = 0.001  # of its values
 
@@ -97,6 +99,7 @@ def odd(look: Look) -> Iterator[Finding]:
     yield from rejections(look)
     yield from boundaries(look)
     yield from cut_off(look)
+    yield from across_ends(look)
     yield from (one for one in tails(look) if not kind == one.kind == "improper")
     yield from moments(look)
     yield from unvisited(look)
@@ -358,6 +361,31 @@ def cut_off(look: Look) -> Iterator[Finding]:
             "cuts off the density where it is high, and determines the estimates as much as the "
             "data do: widen it (bounds=, prior=), unless it is meant.", look.named(where),
             status="ok")
+
+
+def across_ends(look: Look) -> Iterator[Finding]:
+    """Yield a finding for angles whose draws are around the ends of the period.
+
+    Their standard deviation is then larger than that about the mean direction. Angles that are
+    nearly everywhere have no better ends.
+    """
+    where, found = [], []
+    for i, low, high in look.circles:
+        turns = (look.x[:, :, i] - low) / (high - low)
+        center = np.exp(2j * np.pi * turns).mean()
+        opposite = np.angle(-center) / (2 * np.pi)
+        about = np.mod(turns - opposite, 1.0)
+        if abs(center) > LEAST_CONCENTRATED and turns.std() > MOST_ACROSS * about.std():
+            where.append(i)
+            start = low + np.mod(opposite, 1.0) * (high - low)
+            found.append(f"{look.labels[i]} (begin near {start:.3g} in place of {low:.3g})")
+    if where:
+        yield Finding(
+            "ends", f"There are draws on both sides of the ends of a period: of "
+            f"{listed(found[:NAMED], len(found))}. They are right, but their mean, standard "
+            "deviation and quantiles take the ends for the points that are farthest apart: begin "
+            "the period where there are few draws (bounds=, prior=), or take means of sines and "
+            "cosines.", look.named(where), status="ok")
 
 
 def bounds_of(state: RunState) -> list[tuple[int, float, float]]:

@@ -33,7 +33,7 @@ class Finding:
     ----------
     kind : str
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
-        "bound", "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "mcse_sd",
+        "bound", "ends", "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "mcse_sd",
         "log_density", "adaptation", "gradient", "search" or "short"; "functionals", "drift",
         "stay", "excursion", "place", "modes", "nested_r_hat", "energy", "tree_depth", "swaps",
         "mixture", "evidence"; or "unvisited", which further evaluations find (see
@@ -93,6 +93,18 @@ class Look:
         which = screened(self)
         x = self.x if len(which) == self.x.shape[2] else self.x[:, :, which]
         return which, dict(zip(COLUMNS, measure(x), strict=True))
+
+    @cached_property
+    def circles(self) -> list[tuple[int, float, float]]:
+        """(coordinate, low, high) of the user's coordinates that are periodic."""
+        found: list[tuple[int, float, float]] = []
+        start = 0
+        for kind, _, _, _, n, low, high, *_ in (
+                self.state.coordinates.rows if self.state.coordinates else ()):
+            if kind == "periodic":
+                found += [(i, low, high) for i in range(start, start + n)]
+            start += n
+        return found
 
     def few(self, indices: Any) -> str:
         """Return the labels of coordinates as text, abridged if there are many."""
