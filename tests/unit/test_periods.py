@@ -6,6 +6,8 @@ import pytest
 import fastkam as fk
 from fastkam.numerics.periods import Periods
 from fastkam.search.evaluator import Evaluator
+from fastkam.search.one_period import take_window
+from fastkam.search.population import Population
 
 PROBLEM = fk.Problem(lambda a, x, r: np.cos(a) - x * x + r,
                      bounds={"a": (0, 2 * np.pi), "x": (-np.inf, np.inf), "r": (-1, 2)},
@@ -61,6 +63,23 @@ def test_a_search_has_one_image_of_each_point():
     evaluate.windowed, before = True, evaluate.n
     np.testing.assert_allclose(evaluate(z), [-np.inf, f, -np.inf])
     assert evaluate.n == before + 1
+
+
+def test_a_search_takes_all_that_it_has_seen_into_the_window():
+    rng = np.random.default_rng(1)
+    evaluate = Evaluator(PROBLEM.target(), rng)
+    evaluate.periods = PERIODS
+    x = 4 * rng.standard_normal((4, 8, 3))
+    kept = [(one, evaluate(one)) for one in x]
+    population = Population(evaluate, *kept[0], np.ones(3), np.full(8, 0.5), rng, PERIODS.points)
+    population.scouted, population.climbed, seen = [kept[1]], [kept[2]], [kept[3]]
+    take_window(evaluate, population, seen)
+    assert population.wrap is None
+    for points, logp in [(population.x, population.logp), *population.scouted,
+                         *population.climbed, *seen]:
+        assert evaluate.periods.inside(points).all()
+        np.testing.assert_allclose(evaluate(points), logp)
+    np.testing.assert_allclose(PROBLEM.constrain(population.x), PROBLEM.constrain(x[0]), atol=1e-9)
 
 
 @pytest.mark.parametrize(("periods", "match"), [
