@@ -96,3 +96,9 @@ def test_a_search_takes_all_that_it_has_seen_into_the_window():
 def test_bad_periods(periods, match):
     with pytest.raises(ValueError, match=match):
         fk.ModeJumping(periods=periods).build(np.zeros(2))
+
+
+def test_periods_in_units_of_the_scales():
+    sampler = fk.ModeJumping(periods=PERIODS.rows).in_units(np.array([2.0, 3.0, 4.0]))
+    np.testing.assert_allclose(sampler.periods[0], [0, *PERIODS.rows[0, 1:] / 2])
+    np.testing.assert_allclose(sampler.periods[1], [2, *PERIODS.rows[1, 1:] / 4])

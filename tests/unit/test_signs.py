@@ -28,9 +28,10 @@ def autoregressive(rng, phi, shape):
     return x
 
 
-def found(x, **known):
+def found(x, circles=(), **known):
     """The kinds of findings about draws (chains, n, d), without those about a sampler's steps."""
     look = SimpleNamespace(x=x, labels=LABELS, is_estimate=False, log_ratio=None, lp=None,
+                           circles=circles, named=lambda where: tuple(LABELS[i] for i in where),
                            state=SimpleNamespace(tails=np.zeros((0, 2)), **known))
     return [one.kind for one in doubts.doubts(look, np.arange(x.shape[2]), columns(x))]
 
@@ -141,6 +142,16 @@ def test_tails_of_a_funnel_whose_standard_deviation_is_uncertain():
     assert sum("tails" in one for one in skewed) <= 2
     with_fourth_moment = [found(rng.standard_t(5, shape)) for _ in range(200)]
     assert sum("tails" in one for one in with_fourth_moment) <= 6
+
+
+def test_angles_have_no_tails():
+    """A few of these are beyond the end of the period."""
+    x = np.mod(np.random.default_rng(1).vonmises(0.7, 20, (200, 4, 1000, 1)), 2 * np.pi)
+    across = [one for one in x if 1 < (one > 3.5).sum() < 20]
+    assert len(across) > 20
+    assert sum("tails" in found(one) for one in across) > len(across) / 2
+    for one in across:
+        assert not {"tails", "mcse_sd"} & set(found(one, [(0, 0.0, 2 * np.pi)]))
 
 
 def elliptical(rng, df, d, n=4000):

@@ -32,8 +32,7 @@ MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 WITHIN, MOST_WITHIN = 0.25, 0.12    # standard deviations of a bound; the share of draws there
 FALLING = 0.4               # of draws below a median, the share below half of it; flat: 0.5
 MOST_AT_BOUNDS = 4000       # draws that are compared with bounds
-# mean resultant length of angles that have a direction; ratio of standard deviations on circles
-LEAST_CONCENTRATED, MOST_ACROSS = 0.5, 1.2
+MOST_ACROSS = 1.2           # standard deviation of an angle, in units of that with the best ends
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 MOST_NAN_OF_SURROGATE = 0.001  # of its values
 
@@ -375,7 +374,7 @@ def across_ends(look: Look) -> Iterator[Finding]:
         center = np.exp(2j * np.pi * turns).mean()
         opposite = np.angle(-center) / (2 * np.pi)
         about = np.mod(turns - opposite, 1.0)
-        if abs(center) > LEAST_CONCENTRATED and turns.std() > MOST_ACROSS * about.std():
+        if turns.std() > MOST_ACROSS * about.std():
             where.append(i)
             start = low + np.mod(opposite, 1.0) * (high - low)
             found.append(f"{look.labels[i]} (begin near {start:.3g} in place of {low:.3g})")
