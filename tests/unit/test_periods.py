@@ -6,8 +6,10 @@ import pytest
 import fastkam as fk
 from fastkam.numerics.periods import Periods
 from fastkam.search.evaluator import Evaluator
+from fastkam.search.found import Known
 from fastkam.search.one_period import take_window
 from fastkam.search.population import Population
+from fastkam.search.search import Searcher
 
 PROBLEM = fk.Problem(lambda a, x, r: np.cos(a) - x * x + r,
                      bounds={"a": (0, 2 * np.pi), "x": (-np.inf, np.inf), "r": (-1, 2)},
@@ -80,6 +82,35 @@ def test_a_search_takes_all_that_it_has_seen_into_the_window():
         assert evaluate.periods.inside(points).all()
         np.testing.assert_allclose(evaluate(points), logp)
     np.testing.assert_allclose(PROBLEM.constrain(population.x), PROBLEM.constrain(x[0]), atol=1e-9)
+
+
+def test_walkers_and_draws_from_the_prior_are_in_one_period():
+    rng, known = np.random.default_rng(1), Known(prior=lambda n, rng: 40 * rng.normal(size=(n, 3)),
+                                                 periods=PERIODS)
+    searcher = Searcher(PROBLEM.target(), np.zeros((1, 3)), rng, known)
+    x, _ = searcher.many_from_prior(known.prior)
+    assert PERIODS.inside(x).all()
+    searcher.begin()
+    assert PERIODS.inside(searcher.gather(8, (1.0,)).wrap(x + 50.0)).all()
+
+
+def test_the_likelihood_has_no_weights_of_periods(monkeypatch):
+    """A search compares with a density the values that the function has returned."""
+    seen = []
+    monkeypatch.setattr("fastkam.search.search.returns_density",
+                        lambda target, x, logp, prior: seen.append((x, logp - prior)) or (False, 0))
+    fk.choose_sampler(PROBLEM, seed=1)
+    (x, likelihood), = seen
+    a, b, r = PROBLEM.constrain(x).T
+    np.testing.assert_allclose(likelihood, np.cos(a) - b * b + r, rtol=1e-6, atol=1e-6)
+
+
+def test_a_search_that_is_cut_short_keeps_its_window():
+    """The walk does not learn a shape from states in several periods."""
+    result = fk.sample(PROBLEM, budget=6000, seed=1, progress=False, diagnose=False)
+    assert "ended early" in " ".join(result.search)
+    assert isinstance(result.sampler.sampler, fk.RobustAdaptiveMetropolis)
+    np.testing.assert_array_equal(result.sampler.periods[:, [0, 2]], PERIODS.rows[:, [0, 2]])
 
 
 @pytest.mark.parametrize(("periods", "match"), [

@@ -100,14 +100,8 @@ class Coordinates:
         return Periods(self.periods).log_weight(z)
 
     def wrapped(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """z (..., n_z) moved into one period."""
-        z, start = z.copy(), 0
-        for kind, _, _, n, _, low, high, *_ in self.rows:
-            if kind in PERIODS:
-                some = z[..., start : start + n]
-                some[...] = low + np.mod(some - low, PERIODS[kind] * (high - low))
-            start += n
-        return z
+        """The images of z (..., n_z) in one period, those of reflected z between their bounds."""
+        return Periods(self.periods).points(z)
 
     def constrain(self, z: ArrayLike) -> NDArray[np.float64]:
         """The user's points (..., n_x) of the sampler's (..., n_z)."""
