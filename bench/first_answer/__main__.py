@@ -18,7 +18,16 @@ import fastkam as fk
 from bench.first_answer.densities import CASES
 from bench.papers.record import heading, options, table, write
 
+COLUMNS = ["density", "right", "not, and said", "wrong without a word", "right, with a warning",
+           "evaluations", "CPU s", "ESS"]
 FILE = Path(__file__).parents[1] / "samplers.py"  # results are in bench/results
+
+
+def is_right(columns, mean, sd):
+    """Whether a summary's means and standard deviations are near the truth."""
+    off, wide = np.abs(columns["mean"] - mean), np.abs(columns["sd"] - sd)
+    return bool(((off < 4 * columns["mcse_mean"]) & (off < 0.1 * sd)
+                 & (wide < 4 * columns["mcse_sd"]) & (wide < 0.1 * sd)).all())
 
 
 def judge(case, seed):
@@ -30,13 +39,9 @@ def judge(case, seed):
                            **case.options)
     seconds = time.process_time() - begun
     columns = result.summary()
-    off = np.abs(columns["mean"] - case.mean)
-    wide = np.abs(columns["sd"] - case.sd)
-    right = ((off < 4 * columns["mcse_mean"]) & (off < 0.1 * case.sd)
-             & (wide < 4 * columns["mcse_sd"]) & (wide < 0.1 * case.sd)).all()
     told = any(issubclass(one.category, fk.SamplingWarning) for one in caught)
     ess = min(columns["ess_bulk"].min(), columns["ess_tail"].min())
-    return bool(right), told, result.evaluations, seconds, ess
+    return is_right(columns, case.mean, case.sd), told, result.evaluations, seconds, ess
 
 
 def share(k, n):
@@ -44,27 +49,36 @@ def share(k, n):
     return f"{100 * k / n:.1f} %"
 
 
+def row_of(name, runs):
+    """(row of the table, the four counts in it) of what `judge` returned of each seed."""
+    right, told = np.array([run[:2] for run in runs]).astype(bool).T
+    counts = np.array([right.sum(), (~right & told).sum(), (~right & ~told).sum(),
+                       (right & told).sum()])
+    evaluations, seconds, ess = np.median([run[2:] for run in runs], axis=0)
+    row = [name, *map(str, counts), f"{evaluations:,.0f}", f"{seconds:.2g}", f"{ess:.0f}"]
+    print(*row, sep=" | ", flush=True)
+    return row, counts
+
+
+def text_of(totals):
+    """Return the shares of all runs in a sentence."""
+    right, said, silent, _ = totals
+    n = right + said + silent
+    return (f"{n} runs: {share(right, n)} right, {share(said, n)} not and said so, "
+            f"{share(silent, n)} wrong without a word.\n")
+
+
 def main():
     chosen = options(FILE, __doc__, quick="two seeds")
     seeds = range(chosen.seed, chosen.seed + (2 if chosen.quick else 10))
     rows, totals = [], np.zeros(4, int)
     for name, case in CASES.items():
-        runs = [judge(case, seed) for seed in seeds]
-        right, told = np.array([run[:2] for run in runs]).T
-        counts = [right.sum(), (~right & told).sum(), (~right & ~told).sum(), (right & told).sum()]
+        row, counts = row_of(name, [judge(case, seed) for seed in seeds])
+        rows.append(row)
         totals += counts
-        evaluations, seconds, ess = np.median([run[2:] for run in runs], axis=0)
-        rows.append([name, *map(str, counts), f"{evaluations:,.0f}", f"{seconds:.2g}",
-                     f"{ess:.0f}"])
-        print(*rows[-1], sep=" | ", flush=True)
-    n = len(CASES) * len(seeds)
-    rows.append(["all", *map(str, totals), "", "", ""])
     write(chosen.folder / "first_answer.md", "\n".join([
         heading("The first answer", "python -m bench.first_answer", chosen),
-        f"{n} runs: {share(totals[0], n)} right, {share(totals[1], n)} not and said so, "
-        f"{share(totals[2], n)} wrong without a word.\n",
-        table(["density", "right", "not, and said", "wrong without a word",
-               "right, with a warning", "evaluations", "CPU s", "ESS"], rows)]))
+        text_of(totals), table(COLUMNS, [*rows, ["all", *map(str, totals), "", "", ""]])]))
 
 
 if __name__ == "__main__":
