@@ -86,6 +86,7 @@ def periodic(*names):
     return dict.fromkeys(names, "periodic")
 
 
+FIRST, SECOND = np.log(0.3 / np.i0(8.0)), np.log(0.7 / np.i0(3.0))
 CASES: dict[str, Case] = {
     "a narrow angle around 0, d = 2": Case(
         lambda: lambda a, x: 30 * np.cos(a - 0.1) - 0.5 * (x - 5 * np.sin(a)) ** 2,
@@ -102,8 +103,8 @@ CASES: dict[str, Case] = {
                                  + np.cos(3 * c)),
         dict.fromkeys("abc", CIRCLE), periodic(*"abc"), {}),
     "two modes on a circle, a normal, a reflected interval": Case(
-        lambda: lambda a, x, r: (np.logaddexp(np.log(0.3 / np.i0(8.0)) + 8 * np.cos(a - 1),
-                                              np.log(0.7 / np.i0(3.0)) + 3 * np.cos(a + 1.5))
+        lambda: lambda a, x, r: (np.logaddexp(FIRST + 8 * np.cos(a - 1),
+                                              SECOND + 3 * np.cos(a + 1.5))
                                  - 0.5 * (x - np.sin(a)) ** 2 + np.log(r)),
         {"a": CIRCLE, "x": stats.uniform(-20, 40), "r": stats.uniform()},
         {"a": "periodic", "r": "reflect"}, {"x": (-7, 7, 200), "r": (0, 1, 400)}),

@@ -3,6 +3,8 @@
 Each test has a false-alarm rate of at most 1e-4 over the seeds, which are fixed.
 """
 
+import math
+
 import numpy as np
 import pytest
 from runs import sample
@@ -58,10 +60,11 @@ def test_a_planted_mistake_is_detected(twins, twin, options, steps, replicates):
 
 
 # an angle with two modes, a normal x, and r with the density 2 r between 0 and 1, reflected
+FIRST, SECOND = np.log(0.3 / np.i0(8.0)), np.log(0.7 / np.i0(3.0))
 CIRCLE = fk.Problem(
-    lambda angle, x, r: (np.logaddexp(np.log(0.3 / np.i0(8.0)) + 8 * np.cos(angle - 1),
-                                      np.log(0.7 / np.i0(3.0)) + 3 * np.cos(angle + 1.5))
-                         - 0.5 * (x - np.sin(angle)) ** 2 + np.log(r)),
+    lambda angle, x, r: (np.logaddexp(FIRST + 8 * math.cos(angle - 1),
+                                      SECOND + 3 * math.cos(angle + 1.5))
+                         - 0.5 * (x - math.sin(angle)) ** 2 + math.log(r)),
     bounds={"angle": (-np.pi, np.pi), "x": (-np.inf, np.inf), "r": (0, 1)},
     transforms={"angle": "periodic", "r": "reflect"})
 WINDOW = Periods(CIRCLE.coordinates.periods).cut(np.array([[-1.5, 0, 0], [1.0, 0, 0]])).rows
