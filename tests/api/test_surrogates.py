@@ -47,6 +47,30 @@ def test_a_surrogate_resumes(tmp_path, name):
     assert_same(runs[1], runs[2])
 
 
+@pytest.mark.parametrize("steps", [1, 5])
+@pytest.mark.parametrize("name", ["ram", "kam", "jumps"])
+def test_a_surrogate_that_failed_once_changes_no_draw(tmp_path, name, steps):
+    """The run goes on at the point where it failed, also in another process."""
+    def failing(at):
+        calls = [0]
+
+        def surrogate(x):
+            calls[0] += 1
+            if calls[0] == at:
+                raise RuntimeError("once")
+            return cheap(x)
+        return surrogate
+
+    options = OPTIONS | {"sampler": small(name), "surrogate_steps": steps, "draws": 60}
+    whole = sample(densities.python, np.ones(D), surrogate=cheap, **options)
+    for at in (3, 40, 61):
+        with pytest.raises(fk.SamplingError, match="once") as caught:
+            sample(densities.python, np.ones(D), surrogate=failing(at), **options)
+        assert_same(caught.value.result.resume(), whole)
+        caught.value.result.save(tmp_path / "run.fk")
+        assert_same(fk.resume(tmp_path / "run.fk", target=densities.python, surrogate=cheap), whole)
+
+
 def test_the_density_is_evaluated_only_at_points_that_the_surrogate_accepts():
     calls = [0]
 

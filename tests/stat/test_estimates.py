@@ -298,6 +298,16 @@ WRONG = {
 }
 
 
+def test_several_steps_of_moves_that_remember_a_density():
+    """A chain on the surrogate may end elsewhere than the next one begins."""
+    jumps = fk.ModeJumping(sampler=RandomWalk(), moves="independent", jump_probability=0.9,
+                           means=[[1.5, 0.0]], covs=[0.5], fit=False)
+    found = check(DelayedAcceptance(sampler=jumps, steps=2),
+                  Surrogated(KnownBanana(), WRONG["shifted"]), steps=8, replicates=20_000, seed=14)
+    assert found.p_value > FALSE_ALARM, found
+    assert found.moved > 0.1
+
+
 @pytest.mark.parametrize("steps", [1, 6])
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_surrogate(wrong, steps):

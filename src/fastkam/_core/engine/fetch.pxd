@@ -4,7 +4,6 @@ Thousands of chains exceed the cache, and the data for a step of one are in a do
 address of a line is often read from another line, which must have been fetched before; therefore
 there are stages, a few chains apart. Only the running time depends on these prefetches.
 """
-from libc.stdint cimport int64_t
 
 from fastkam._core.engine.chain cimport ChainState, Trace
 from fastkam._core.engine.kernel cimport Chain

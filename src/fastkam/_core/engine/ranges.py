@@ -50,11 +50,14 @@ class Step(NamedTuple):
         Whether another step has begun.
     bit_generator : str
         Class of the chain's bit generator.
+    moves : int
+        Number of proposals that a kernel makes in a step.
     """
 
     t: int
     under_way: bool
     bit_generator: str
+    moves: int = 1
 
 
 def check_names(expected: Iterable[str], found: Iterable[str]) -> None:

@@ -89,13 +89,8 @@ cdef class DelayedAcceptance(Kernel):
 
     cdef int consider(self, Chain *c) except -1 nogil:
         cdef double log_ratio
-        cdef int64_t n_nan = self.n_nan
-        cdef int answer
-        if not self.passed:
-            answer = self.first_stage(c)
-            if answer == FATAL:     # this step is repeated if the run continues
-                self.n_nan = n_nan
-            return answer
+        if not self.passed:         # if the surrogate fails, and the run continues, it is repeated
+            return self.first_stage(c)
         log_ratio = log_target_ratio(c) - (self.log_s_y - self.log_s_x)
         return self.decide(c, log_ratio)
 
@@ -118,11 +113,12 @@ cdef class DelayedAcceptance(Kernel):
 
     cdef int know_here(self, Chain *c) except -1 nogil:
         """Evaluate log s(x) unless it is known; return 0, or 1 if it is not finite."""
+        cdef int64_t n_nan = self.n_nan
         if c.surrogate == NULL:
             with gil:
                 raise ValueError("the target of DelayedAcceptance must have a surrogate")
         if isnan(self.log_s_x) and (self.ask(c, c.x, &self.log_s_x) or self.log_s_x == -INFINITY):
-            self.log_s_x = NAN
+            self.log_s_x, self.n_nan = NAN, n_nan
             c.code = c.code or NO_SURROGATE
             return 1
         return 0
@@ -198,12 +194,19 @@ cdef class SubchainAcceptance(DelayedAcceptance):
         "last_log_q": Field("log of the ratio of its proposal densities"),
         "last_alpha": Field("its acceptance probability"),
         "last_accepted": Field("whether it was accepted", dtype="i8", least=0, most=1),
+        "done": Field("number of steps on the surrogate that are complete", dtype="i8", least=0),
+        "failed": Field("whether it has failed at the proposal of the next one", dtype="i8",
+                        least=0, most=1),
+        "moved": Field("whether one of them was accepted", dtype="i8", least=0, most=1),
     }
     cdef public double last_log_s_x
     cdef public double last_log_s_y
     cdef public double last_log_q
     cdef public double last_alpha
     cdef public int64_t last_accepted
+    cdef public int64_t done
+    cdef public int64_t failed
+    cdef public int64_t moved
     cdef public double[::1] z
     cdef public double[::1] last_y
     cdef int64_t steps
@@ -212,39 +215,45 @@ cdef class SubchainAcceptance(DelayedAcceptance):
         DelayedAcceptance.__init__(self, inner)
         self.steps = steps
 
+    def check(self, state, step):
+        super().check(state, step._replace(moves=self.steps))
+
     cdef int propose(self, Chain *c) except -1 nogil:
-        self.passed, c.log_q = False, 0
+        self.passed, self.failed, c.log_q = False, False, 0
         copy(c.d, c.x, c.y)
         c.wanted[0] = 0
         return 0
 
     cdef int first_stage(self, Chain *c) except -1 nogil:
         cdef Chain sub = self.on_surrogate(c)
-        cdef bint moved = False
-        cdef int64_t k
         cdef double log_ratio
         if self.know_here(c):
             return FATAL
-        copy(c.d, c.x, sub.x)
-        sub.logp_x = self.log_s_x
-        self.inner.displaced()      # the last chain may have ended elsewhere
-        for k in range(self.steps):
-            if k > 0 and sub.accepted:
-                copy(c.d, sub.y, sub.x)
-                sub.logp_x = sub.logp_y
-            self.inner.t, sub.log_q = self.t, 0
-            self.inner.propose(&sub)
-            if self.ask(c, sub.y, &sub.logp_y):
+        if not self.failed:
+            copy(c.d, c.x, sub.x)
+            sub.logp_x, sub.accepted = self.log_s_x, False
+            self.done = self.moved = 0
+            self.inner.displaced()      # the last chain may have ended elsewhere
+        while self.done < self.steps:
+            if not self.failed:
+                if sub.accepted:
+                    copy(c.d, sub.y, sub.x)
+                    sub.logp_x = sub.logp_y
+                self.inner.t, sub.log_q = self.t, 0
+                self.inner.propose(&sub)
+            self.failed = self.ask(c, sub.y, &sub.logp_y) != 0
+            if self.failed:
+                self.keep(&sub)
                 return FATAL
             self.consider_inner(&sub)
             sub.E = exponential(c.rng)
             log_ratio = sub.logp_y - sub.logp_x + sub.log_q
             sub.accepted = accepts(sub.E, &log_ratio)
             sub.alpha = probability(log_ratio)
-            moved = moved or sub.accepted
-        self.last_log_s_x, self.last_log_s_y, self.last_log_q = sub.logp_x, sub.logp_y, sub.log_q
-        self.last_alpha, self.last_accepted = sub.alpha, sub.accepted
-        if not moved:
+            self.moved = self.moved or sub.accepted
+            self.done += 1
+        self.keep(&sub)
+        if not self.moved:
             c.logp_y = -INFINITY
             return self.decide(c, -INFINITY)
         copy(c.d, sub.y if sub.accepted else sub.x, c.y)
@@ -252,6 +261,11 @@ cdef class SubchainAcceptance(DelayedAcceptance):
         self.passed, c.wanted[0] = True, 1
         c.E = exponential(c.rng)
         return AGAIN
+
+    cdef void keep(self, const Chain *sub) noexcept nogil:
+        """Store the chain on the surrogate."""
+        self.last_log_s_x, self.last_log_s_y, self.last_log_q = sub.logp_x, sub.logp_y, sub.log_q
+        self.last_alpha, self.last_accepted = sub.alpha, sub.accepted
 
     cdef Chain on_surrogate(self, Chain *c) noexcept nogil:
         """Restore the chain on the surrogate after its last step."""

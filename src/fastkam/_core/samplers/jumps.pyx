@@ -9,9 +9,9 @@ With probability p_k a move of kind k, and otherwise a step of the other sampler
                    b uniform among the others,
                    y = m_b + L_b L_a^-1 (x - m_a),   ratio  w_b s(x) / (w_a s(y)),   C = L L'
 
-Component 0 has the mean and the covariance of the whole mixture and the tails of Student's t
-distribution with 3 degrees of freedom, so that pi/q is bounded unless pi has longer tails. The
-modes are 1, 2, ... The reverse of a hop chooses b at y, then a, so that the ratio is
+Component 0 has the mean and the covariance of the others, taken as equally probable, and the tails
+of Student's t distribution with 3 degrees of freedom, so that pi/q is bounded unless pi has longer
+tails. The modes are 1, 2, ... The reverse of a hop chooses b at y, then a, so that the ratio is
 r_b(y) |L_b| / (r_a(x) |L_a|), with r the probabilities of the first choice; the ratio above follows
 from N(y; m_b, C_b) |L_b| = N(x; m_a, C_a) |L_a|. The kind of a move does not depend on x: each kind
 leaves pi invariant, and so does their mixture.
@@ -175,7 +175,9 @@ cdef class ModeJumping(Kernel):
     def check(self, state, step):
         # the current step may be another move, in which the inner sampler has no part
         inner = np.array_equal(state.get("move"), INNER)
-        super().check(state, step._replace(under_way=step.under_way and inner))
+        # and the inner sampler may have made as many steps as proposals
+        super().check(state, step._replace(t=step.t + (step.moves - 1) * (step.t + 1),
+                                           under_way=step.under_way and inner))
 
     def restored(self):
         self.pack()
