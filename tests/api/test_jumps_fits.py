@@ -25,6 +25,17 @@ def fits(monkeypatch):
     return calls
 
 
+@pytest.mark.parametrize("probability", [None, 0.97])
+def test_a_warm_up_with_few_steps_of_cycles(tmp_path, probability):
+    """One in which ckam has not come to its first Sampling leaves an entry in its bank."""
+    sampler = fk.ModeJumping(sampler="ckam", jump_probability=probability)
+    result = sample(TARGET, **OPTIONS | {"sampler": sampler, "draws": 300, "chains": 2},
+                    tune=401)
+    assert all(state["kernel.inner.banked"] >= 1 for state in result.states)
+    result.save(tmp_path / "run.fk")
+    np.testing.assert_array_equal(fk.load(tmp_path / "run.fk").draws, result.draws)
+
+
 @pytest.mark.parametrize(("tune", "n"), [
     (40, 1), (256, 1), (280, 1), (288, 2), (1025, 3), (1100, 4)])
 def test_the_mixture_is_fitted_at_powers_of_two_and_at_the_end(fits, tune, n):

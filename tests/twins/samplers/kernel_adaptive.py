@@ -35,7 +35,6 @@ TWINS = [
          ("c.log_q = self.reverse_log_q(c) if exploring else 0.0", "c.log_q = 0")),
     twin("cycles_forget_bank", "ckam", "oracle",
          "A frozen cycle makes the covariance of Sampling where it stands, as while it adapts.",
-         ("        if self.frozen:\n            return\n        copy(self.d, c.x, &self.x_e[0])\n",
-          "        copy(self.d, c.x, &self.x_e[0])\n        if self.frozen:\n"
-          "            return\n")),
+         ("        if not self.frozen:\n            copy(self.d, c.x, &self.x_e[0])\n",
+          "        copy(self.d, c.x, &self.x_e[0])\n        if not self.frozen:\n")),
 ]

@@ -139,11 +139,13 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
 
     cdef void begin_sampling(self, Chain *c) noexcept nogil:
         """Begin Sampling, with at_x for x_e from now on; store a cycle that adapts in the bank."""
-        cdef int64_t i, b = self.banked % self.bank_n.shape[0]
         self.forget()
-        if self.frozen:
-            return
-        copy(self.d, c.x, &self.x_e[0])
+        if not self.frozen:
+            copy(self.d, c.x, &self.x_e[0])
+            self.put_into_bank(c)
+
+    cdef void put_into_bank(self, Chain *c) noexcept nogil:
+        cdef int64_t i, b = self.banked % self.bank_n.shape[0]
         for i in range(self.n):
             copy(self.d, &self.history[self.order[i], 0], &self.bank_z[b, i, 0])
         copy(self.d, c.x, &self.bank_x_e[b, 0])
@@ -170,4 +172,6 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     cdef int freeze(self, Chain *c) except -1 nogil:
         self.frozen, self.origin = True, self.t
         self.forget()
+        if self.banked == 0:        # as a part of another sampler, with few of its steps
+            self.put_into_bank(c)
         return 0
