@@ -15,7 +15,7 @@ from reference.kernels import kernel
 KAM, PCA, CYCLES = (SAMPLERS[name] for name in ("kam", "kpca", "ckam"))
 
 MEANS = [[-1.0, 0.0], [1.0, 1.0], [0.0, -1.0]]      # of mode jumping
-PERIODS = [[0, -2.0, 4.0, 4.0, 0.1, 5.4], [1, -1.5, 3.0, 6.0, 0.0, 2.0]]  # the second is reflected
+PERIODS = [[0, -2.0, 4.0, 4.0, 0.1, 5.4], [1, -1.5, 3.0, 6.0, 0.0, 8.1]]  # the second is reflected
 
 DEFAULT = {  # what each sampler is run with besides its defaults, to keep the references quick
     "kam": {"subsample": 40},

@@ -121,8 +121,10 @@ def test_a_search_that_is_cut_short_keeps_its_window():
     ([[0, 0, 1, 1, 0, 1], [0, 0, 1, 1, 0, 1]], "periods must begin with different indices below 2"),
     ([[0, 0, 1, 3, 0, 1]], "periods of the width or twice that"),
     ([[0, 0, 0, 0, 0, 1]], "periods must have positive widths"),
-    ([[0, 0, 1, 1, 0, 0]], "positive standard deviations"),
-    ([[0, 0, 1, 1, 0, 101]], "standard deviations of at most 100 periods"),
+    ([[0, 0, 1, 1, 0, 0]], "standard deviations of 1 to 100 periods"),
+    ([[0, 0, 1, 1, 0, 0.9]], "standard deviations of 1 to 100 periods"),
+    ([[0, 0, 1, 2, 0, 1.9]], "standard deviations of 1 to 100 periods"),
+    ([[0, 0, 1, 1, 0, 101]], "standard deviations of 1 to 100 periods"),
 ])
 def test_bad_periods(periods, match):
     with pytest.raises(ValueError, match=match):

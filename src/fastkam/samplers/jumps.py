@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 MOVES = ("jump", "independent", "hop")
-MOST_PERIODS = 100  # in a standard deviation of the density of the periods
+LEAST_PERIODS, MOST_PERIODS = 1, 100  # in a standard deviation of the density of the periods
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -80,8 +80,8 @@ class ModeJumping(Composite, name="jumps"):
         The coordinates that repeat, as those of a `Problem` with the transforms "periodic" and
         "reflect" do: for each its index, the start and the width of a window that has one image of
         each point, the period (twice the width if it is reflected), and the mean and the standard
-        deviation of the normal density by which the periodic density is multiplied. The components
-        are in the window. See `Coordinates.periods`.
+        deviation, of at least a period, of the normal density by which the periodic density is
+        multiplied. The components are in the window. See `Coordinates.periods`.
 
     References
     ----------
@@ -179,9 +179,10 @@ class ModeJumping(Composite, name="jumps"):
             raise ValueError(f"periods must begin with different indices below {d}, not "
                              f"{shown(index)}")
         known = (period == width) | (period == 2 * width)
-        if not (known & (width > 0) & (sd > 0) & (sd <= MOST_PERIODS * period)).all():
+        known &= (width > 0) & (sd >= LEAST_PERIODS * period) & (sd <= MOST_PERIODS * period)
+        if not known.all():
             raise ValueError("periods must have positive widths, periods of the width or twice "
-                             "that, and positive standard deviations of at most "
+                             f"that, and standard deviations of {LEAST_PERIODS} to "
                              f"{MOST_PERIODS} periods, not {shown(self.periods)}")
         return rows
 
