@@ -85,9 +85,9 @@ BAD = {  # values that are bad wherever the parameter occurs
     "metric": ["full", 1],
     "learn_from": ["both", None],
     "rank": NOT_A_COUNT,
-    "max_tree_depth": [31, *NOT_A_COUNT],
+    "max_tree_depth": [21, *NOT_A_COUNT],
     "divergence_threshold": [*NOT_POSITIVE, None],
-    "n_steps": NOT_A_COUNT,
+    "n_steps": [10**6 + 1, *NOT_A_COUNT],
     "jitter": [-0.1, 1, np.nan, "x", None],
 }
 
@@ -113,6 +113,15 @@ def test_a_divergence_threshold_that_biases_nuts(value):
     with pytest.raises(ValueError, match=rf"divergence_threshold must be at least 20 .* {value}"):
         fk.NUTS(divergence_threshold=value)
     assert fk.HMC(divergence_threshold=value).divergence_threshold == value
+
+
+def test_the_evaluations_of_a_step_are_those_of_its_parameters():
+    """A budget is divided by them between warm-up and draws."""
+    assert fk.HMC(n_steps=70).evaluations_per_step == 70
+    assert fk.DivergenceMinimization(n_gradients=70).evaluations_per_step == 70
+    result = sample(fk.targets.Gaussian(np.zeros(3)), np.zeros(3), budget=20_000, chains=4, seed=1,
+                    sampler=fk.HMC(n_steps=70), diagnose=False)
+    assert result.draws.shape[1] > 20
 
 
 @pytest.mark.parametrize("fit", [True, False])

@@ -56,7 +56,6 @@ class DivergenceMinimization(Sampler, name="dm"):
     rejection_factor: float = 1.0
     bank_size: int = 1000
     KERNEL: ClassVar[str] = "dm.DivergenceMinimization"
-    EVALUATIONS: ClassVar[float] = 10.0
     LENGTHS = ("proposal_cov", "largest_step", "norm_clip")
     ALONE: ClassVar[str] = "its factor follows the place where its own chain is"
 
@@ -67,6 +66,10 @@ class DivergenceMinimization(Sampler, name="dm"):
         check_optional("norm_clip", self.norm_clip)
         check_number("rejection_factor", self.rejection_factor, above=0, most=1)
         check_integer("bank_size", self.bank_size, least=1)
+
+    @property
+    def evaluations_per_step(self) -> float:
+        return float(self.n_gradients)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 METRICS = ("diagonal", "dense", "low-rank", "fixed")
 ROWS = 1000  # most draws that a dense or low-rank metric is estimated from
+MOST_STEPS, MOST_DEPTH = 10**6, 20  # a run can end between trajectories only
 LEAST_RISE = 20  # of the Hamiltonian, that may count as a divergence of NUTS
 
 
@@ -119,7 +120,8 @@ class NUTS(Hamiltonian, name="nuts"):
         divergent. (From its other points the trajectory might not end there: the draws have an
         error of about e^-threshold.)
     max_tree_depth : int
-        A trajectory has at most 2^max_tree_depth steps.
+        A trajectory has at most 2^max_tree_depth steps. At most 20: a run can end between
+        trajectories only.
 
     References
     ----------
@@ -136,13 +138,11 @@ class NUTS(Hamiltonian, name="nuts"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("max_tree_depth", self.max_tree_depth, least=1)
+        check_integer("max_tree_depth", self.max_tree_depth, least=1, most=MOST_DEPTH)
         if self.divergence_threshold < LEAST_RISE:
             raise ValueError(
                 f"divergence_threshold must be at least {LEAST_RISE} for nuts, not "
                 f"{shown(self.divergence_threshold)}: a smaller one would bias the draws")
-        if self.max_tree_depth > 30:
-            raise ValueError(f"max_tree_depth must be at most 30, not {shown(self.max_tree_depth)}")
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
@@ -162,7 +162,8 @@ class HMC(Hamiltonian, name="hmc"):
     divergence_threshold : float
         A trajectory along which the range of the Hamiltonian is larger is rejected as divergent.
     n_steps : int
-        Number of leapfrog steps in a trajectory.
+        Number of leapfrog steps in a trajectory, at most 10^6: a run can end between trajectories
+        only.
     jitter : float
         The learned step size is multiplied by a uniform number between 1 - jitter and 1 + jitter
         for each trajectory, so that its length cannot stay at a period of the target.
@@ -176,14 +177,17 @@ class HMC(Hamiltonian, name="hmc"):
     n_steps: int = 10
     jitter: float = 0.1
     KERNEL: ClassVar[str] = "hmc.HMC"
-    EVALUATIONS: ClassVar[float] = 10.0
     TUNE: ClassVar[int] = 400
     LENGTHS = ("inverse_mass_matrix", "step_size")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("n_steps", self.n_steps, least=1)
+        check_integer("n_steps", self.n_steps, least=1, most=MOST_STEPS)
         check_number("jitter", self.jitter, least=0, below=1)
+
+    @property
+    def evaluations_per_step(self) -> float:
+        return float(self.n_steps)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
