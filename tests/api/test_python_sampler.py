@@ -336,6 +336,11 @@ def generator(*found):
     return {"step": step}
 
 
+def beyond(self, x, rng):
+    point = yield np.full(D, 1e200)
+    return Decision(point, alpha=1, accepted=True)
+
+
 FIELD = {"a": Field("a field")}
 MISTAKES = {
     "neither": (type("Mine", (fk.PythonSampler,), {}), TypeError, "Mine must define propose, or"),
@@ -379,6 +384,17 @@ MISTAKES = {
               ValueError, "Mine.step must return an alpha from 0 to 1, not 2.0"),
     "accepted": (variant(**generator(lambda point: Decision(alpha=1, accepted=True))),
                  ValueError, "Mine.step must return the point that is accepted, not None"),
+    "no density": (variant(**generator(lambda point: Decision(
+        Point(point.x, -np.inf), alpha=1, accepted=True))), ValueError,
+        "Mine.step must move the chain to a finite point with a finite log density, not to Point("),
+    "no density there": (variant(step=beyond), ValueError,
+                         "Mine.step must move the chain to a finite point"),
+    "infinite": (variant(**generator(lambda point: Decision(
+        Point([np.inf, 0.0], 0.0), alpha=1, accepted=True))), ValueError,
+        "Mine.step must move the chain to a finite point"),
+    "begins nowhere": (variant(**generator(lambda point: Decision(
+        point, alpha=0, accepted=False, x=Point(point.x, np.nan)))), ValueError,
+        "Mine.step must move the chain to a finite point"),
     "its log_q": (variant(**generator(lambda point: Proposal(point, log_q="a"))), TypeError,
                   "Mine.step must return a log_q that is a number, not 'a'"),
 }
@@ -391,6 +407,14 @@ def test_mistakes_are_named(name):
         sample(pair, np.ones(D), sampler=cls(), **OPTIONS)
     if isinstance(caught.value, fk.SamplingError):
         assert isinstance(caught.value.__cause__, kind)
+
+
+@pytest.mark.parametrize("width", [0, -1, 1.5, "x", None, True, 2**31])
+@pytest.mark.parametrize("method", [{"propose": lambda self, x, rng: x}, generator(None)])
+def test_a_width_must_be_a_number_of_points(width, method):
+    cls = variant(WIDTH=width, **method)
+    with pytest.raises((TypeError, ValueError), match=r"^Mine\.WIDTH must be "):
+        sample(pair, np.ones(D), sampler=cls(), **OPTIONS)
 
 
 def test_the_traceback_is_that_of_the_user():

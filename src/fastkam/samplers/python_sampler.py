@@ -14,12 +14,13 @@ from fastkam._core.engine.fields import Field
 from fastkam._core.samplers.python_kernel import PythonKernel
 from fastkam._core.samplers.python_points import Decision, Point, Proposal
 from fastkam._core.samplers.python_steps import StepKernel
-from fastkam.arguments import shown
+from fastkam.arguments import check_integer, shown
 from fastkam.samplers.sampler import Sampler
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
+MOST_WIDTH = 10**6  # points that a step evaluates at once
 CHAIN_CLASS = "_chain_class"
 METHODS = ("propose", "log_q", "step", "adapt", "freeze", "take")
 # attributes that the engine sets
@@ -184,8 +185,9 @@ class PythonSampler(Sampler):
 
 
 def check_fields(sampler: PythonSampler) -> None:
-    """Refuse FIELDS that cannot be stored."""
+    """Refuse FIELDS that cannot be stored, and a WIDTH that is no number of points."""
     who = f"{type(sampler).__name__}.FIELDS"
+    check_integer(f"{type(sampler).__name__}.WIDTH", sampler.WIDTH, least=1, most=MOST_WIDTH)
     parameters = {field.name for field in fields(sampler)}
     for name, field in sampler.FIELDS.items():
         if not isinstance(field, Field):

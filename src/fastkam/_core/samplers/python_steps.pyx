@@ -6,7 +6,7 @@ replayed with the points that it had received and its random numbers (python_ker
 """
 cimport cython
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, isfinite
 
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, Chain
 from fastkam._core.engine.step cimport KEPT, keep_point, recall_point
@@ -183,15 +183,26 @@ cdef class StepKernel(PythonKernel):
                                  f"{alpha}")
             if (<Decision>verdict).point is not None:
                 self.check_point(c, (<Decision>verdict).point)
+                if (<Decision>verdict).accepted:
+                    self.check_density((<Decision>verdict).point)
             elif (<Decision>verdict).accepted:
                 raise ValueError(f"{self.where('step')} must return the point that is accepted, "
                                  "not None")
             if c.parts != NULL and (<Decision>verdict).x is not None:
                 raise TypeError(f"{self.where('step')} must not move the chain by itself (x) where "
                                 "its density is tempered")
+            if (<Decision>verdict).x is not None:
+                self.check_density((<Decision>verdict).x)
         else:
             raise TypeError(f"{self.where('step')} must return a Proposal or a Decision, not "
                             f"{verdict!r:.200}")
+        return 0
+
+    cdef int check_density(self, Point point) except -1:
+        """Refuse a point to which the chain must not move."""
+        if not isfinite(point.logp) or point.place < 0 and not np.isfinite(point.x).all():
+            raise ValueError(f"{self.where('step')} must move the chain to a finite point with a "
+                             f"finite log density, not to {point}")
         return 0
 
     cdef int check_point(self, Chain *c, Point point) except -1:
