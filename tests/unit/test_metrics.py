@@ -50,6 +50,17 @@ def test_a_metric_is_learned_to_the_end_of_a_long_warmup(monkeypatch):
     assert all(20 <= size <= 40 for size in sizes[4:])
 
 
+@pytest.mark.parametrize("metric", ["diagonal", "low-rank"])
+@pytest.mark.parametrize("sd", [[1.0, 1e-11], [1.0, 1e11]])
+def test_a_metric_is_learned_at_scales_of_all_sizes(metric, sd):
+    """Without the scales of a search; the standard deviations are within 5 errors."""
+    sd = np.array(sd)
+    result = sample(fk.targets.Gaussian(np.zeros(2), sd**2), sd, draws=500, tune=600, chains=4,
+                    sampler=fk.NUTS(metric=metric, step_size=0.1), seed=1, search=False)
+    table = result.summary()
+    assert (np.abs(table["sd"] - sd) < 5 * table["mcse_sd"]).all()
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_draws_and_gradients_of_all_sizes(seed):
     """Draws from a distant start have such sizes, with collinear coordinates."""

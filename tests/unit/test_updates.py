@@ -151,6 +151,31 @@ def test_an_update_that_fails_changes_nothing(name):
     np.testing.assert_array_equal(result.states[0]["kernel.mu"], mean)
 
 
+@pytest.mark.parametrize("name", ["barker", "automala", "autorwm"])
+def test_a_scale_that_overflows_is_kept(name):
+    mean = np.array([1e200, 0.0])
+    result = fk.sample(lambda x: (-0.5 * float(x @ x), -x), np.array([0.0, 1.0]), chains=1, draws=5,
+                       tune=3, sampler=SAMPLERS[name](metric="diagonal", mean=mean), search=False,
+                       diagnose=False)
+    assert (result.states[0]["kernel.mu"][0], result.states[0]["kernel.F"][0]) == (1e200, 1.0)
+    assert result.states[0]["kernel.mu"][1] != 0
+
+
+@pytest.mark.parametrize("optimizer", ["rmsprop", "adam", "plain"])
+@pytest.mark.parametrize("name", ["gadrwm", "gadmala"])
+def test_one_immense_gradient_does_not_end_adaptation(name, optimizer):
+    def steep(x):
+        with np.errstate(over="ignore"):
+            return (-0.5 * float(x @ x), -x * (1e180 if x[0] == 3.0 else 1.0))
+
+    result = fk.sample(steep, np.array([3.0, 3.0]), chains=1, draws=5, tune=300, seed=1,
+                       sampler=SAMPLERS[name](optimizer=optimizer), search=False, diagnose=False)
+    state = result.states[0]
+    assert np.isfinite(state["kernel.G"]).all()
+    assert (0.01 < np.diag(state["kernel.L"])).all()
+    assert (np.diag(state["kernel.L"]) < 100).all()
+
+
 @pytest.mark.parametrize("name", ["am", "gam", "rbam", "dram"])
 def test_an_update_that_fails_at_a_tiny_pivot_changes_nothing(name):
     """The point is near; the fifth pivot is so small that the quotient by it has no square."""

@@ -1,5 +1,5 @@
 """The recursive mean and covariance of the adaptive Metropolis family."""
-from libc.math cimport fabs, sqrt
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -97,10 +97,15 @@ cdef inline void add_to_variances(Py_ssize_t d, double n, const double *x,
 
 cdef inline void learn_scales(Py_ssize_t d, double g, const double *x, double *mu,
                               double *s) noexcept nogil:
-    """Update the diagonal alone: D = x - mu;  s^2 <- (1 - g) s^2 + g D^2;  mu <- mu + g D."""
+    """Update the diagonal alone: D = x - mu;  s^2 <- (1 - g) s^2 + g D^2;  mu <- mu + g D.
+
+    A coordinate whose square overflows changes nothing.
+    """
     cdef Py_ssize_t i
-    cdef double D
+    cdef double D, variance
     for i in range(d):
         D = x[i] - mu[i]
-        mu[i] += g * D
-        s[i] = sqrt((1.0 - g) * s[i] * s[i] + g * D * D)
+        variance = (1.0 - g) * s[i] * s[i] + g * D * D
+        if variance < INFINITY:
+            mu[i] += g * D
+            s[i] = sqrt(variance)

@@ -2,6 +2,15 @@
 #include "ascent.h"
 #include "vector.h"
 
+/* beyond this the square of an element of the gradient would be its G for very many steps */
+#define LARGEST 1e100
+
+/* g = 0 where it is too large, or NaN */
+static void bounded(ptrdiff_t n, double *restrict g)
+{
+    for (ptrdiff_t i = 0; i < n; i++) g[i] = fabs(g[i]) < LARGEST ? g[i] : 0.0;
+}
+
 /* l += rho g / (1 + sqrt(G)),  G = decay G + (1 - decay) g^2, for n elements */
 static void rmsprop(ptrdiff_t n, const double *restrict g, double *restrict G,
                     double *restrict l, double rho, double decay)
@@ -50,6 +59,7 @@ void FK_LEVEL(fk_ascend)(const fk_ascent *a)
                     a->right[2][j], a->left[2] + j, g);
             g[0] += a->beta / l[0];
         }
+        bounded(n, g);
         if (a->rule == FK_PLAIN)
             for (ptrdiff_t i = 0; i < n; i++) l[i] += a->rho * g[i];
         else if (a->rule == FK_ADAM)

@@ -63,7 +63,7 @@ cdef double SHRINKAGE, T0, KAPPA
 SHRINKAGE, T0, KAPPA = 0.05, 10.0, 0.75
 cdef double LOG_2 = log(2.0), LOG_0_8 = log(0.8)    # where they have 1/2, Stan has 0.8
 cdef double MOST_LOG_EPS = 50                       # |log eps| at which the search ends
-cdef double LEAST_SLOPE = 1e-10, MOST_SLOPE = 1e10  # gradients that say something of a scale
+cdef double LEAST_SLOPE = 1e-10, MOST_SLOPE = 1e10  # of a start, that say something of a scale
 
 
 cdef class Hamiltonian(Kernel):
@@ -343,7 +343,7 @@ cdef class Hamiltonian(Kernel):
                 v = sqrt(v / self.moments[OLD, GRAD + 1, i])
             else:
                 v = (v + MORE * self.s[i] * self.s[i]) / (n + MORE)
-            if LEAST_SLOPE**2 < v < MOST_SLOPE**2:      # otherwise nothing has moved
+            if 0 < v < INFINITY:    # otherwise nothing has moved
                 self.s[i] = sqrt(v)
 
     def learn_shape(self):
