@@ -58,6 +58,13 @@ def test_bad_arguments(change, error, says):
         invariance(normal, **{"exact": DRAWS} | change)
 
 
+def test_a_coordinate_with_one_value_cannot_be_compared():
+    before = np.c_[DRAWS, np.full(len(DRAWS), 3.0)]
+    with pytest.raises(ValueError, match=r"before must have different values of each coordinate, "
+                       r"and coordinate 2 is 3\.0 in all points"):
+        fk.testing.compare(before, before + np.array([0, 0, 1]), seed=1)
+
+
 @pytest.mark.parametrize("sampler", ["pt", "scout", fk.ModeJumping(sampler="pt"),
                                      fk.ModeJumping(sampler=fk.Scout())])
 def test_samplers_with_replicas_are_refused(sampler):

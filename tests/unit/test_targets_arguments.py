@@ -1,5 +1,7 @@
 """Bad parameters of built-in targets get an error that names the argument and the value."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,17 @@ from fastkam import targets
 
 X, Y = np.eye(3), [0, 1, 1]
 GP = targets.GaussianProcessClassification
+
+
+@pytest.mark.parametrize("make", [
+    lambda a: targets.Gaussian([0.0, 0.0], a), lambda a: targets.StudentT(2, scale=a),
+    lambda a: targets.GaussianMixture(np.zeros((2, 2)), covs=a)])
+def test_an_array_that_is_changed_later_changes_no_copy(make):
+    """Workers receive copies."""
+    variances = np.array([1.0, 2.0])
+    target = make(variances)
+    variances *= 100
+    assert pickle.loads(pickle.dumps(target)).logp([0.5, 0.5]) == target.logp([0.5, 0.5])
 
 
 @pytest.mark.parametrize(("make", "error", "message"), [

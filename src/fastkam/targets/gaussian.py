@@ -13,6 +13,7 @@ from fastkam.arguments import (
     check_vector,
     real_array,
 )
+from fastkam.parameters import owned
 from fastkam.targets.builtin import Exact, check_points, full_matrix, spread
 
 
@@ -37,7 +38,7 @@ class Gaussian(Exact, GaussianDensity):
     def __init__(self, mean, cov=1.0):
         mean = check_vector("mean", mean)
         self.factor = broadcast_factor(check_covariance("cov", cov, len(mean)), len(mean))
-        self.parameters = {"mean": mean, "cov": cov}
+        self.parameters = {"mean": mean, "cov": owned(cov)}
         self.mean, self.cov = mean, full_matrix(self.factor)
         self.set_up(mean, self.factor)
 
@@ -92,7 +93,7 @@ class StudentT(Exact, StudentTDensity):
         location = np.broadcast_to(location, d) if location.ndim == 0 else location
         self.location = check_array("location", location, shape=(d,))
         self.factor = broadcast_factor(check_covariance("scale", scale, d), d)
-        self.parameters = {"d": d, "df": df, "scale": scale, "location": self.location}
+        self.parameters = {"d": d, "df": df, "scale": owned(scale), "location": self.location}
         self.mean = self.location if df > 1 else None
         self.cov = full_matrix(self.factor) * df / (df - 2) if df > 2 else None
         self.set_up(self.location, self.factor, self.df)

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastkam._core.targets.mixtures import GaussianMixtureDensity, LatticeMixtureDensity
 from fastkam.arguments import check_array, check_covariances, check_integer, check_number
+from fastkam.parameters import owned
 from fastkam.targets.builtin import Exact, check_points, full_matrix, mixture_moments
 from fastkam.targets.gaussian import mahalanobis
 
@@ -55,7 +56,7 @@ class GaussianMixture(Exact, GaussianMixtureDensity):
             raise ValueError(f"weights must be positive, not {weights.min()}")
         self.weights = weights / weights.sum()
         self.factors = check_covariances("covs", covs, K, d)
-        self.parameters = {"means": means, "covs": covs, "weights": weights}
+        self.parameters = {"means": means, "covs": owned(covs), "weights": weights}
         self.modes, self.mode_weights = means, self.weights
         self.mean, self.cov = mixture_moments(self.weights, means, self.covs)
         self.set_up(self.weights, means, self.factors)

@@ -57,9 +57,9 @@ def calibration(
     draws. If simulation, likelihood, prior and sampler agree, the ranks are uniform.
 
     Each fit runs until its effective sample size (the smallest of those of means, variances and the
-    log density) is twice `draws`, and is thinned evenly to `draws`; the report counts the fits that
-    do not reach this within 64 times their initial number of draws. If draws have the same value as
-    the parameters, the rank is drawn uniformly among the possible ones.
+    log density) is three times `draws`, and is thinned evenly to `draws`; the report counts the
+    fits that do not reach this within 64 times their initial number of draws. If draws have the
+    same value as the parameters, the rank is drawn uniformly among the possible ones.
 
     Parameters
     ----------

@@ -188,6 +188,11 @@ def compare(before, after, *, seed, reversible=False, n_directions=24):
     Returns
     -------
     Invariance
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, or a coordinate that is the same in all points of `before`.
     """
     from scipy.stats import norm
 
@@ -198,6 +203,10 @@ def compare(before, after, *, seed, reversible=False, n_directions=24):
     check_flag("reversible", reversible)
     n, d = before.shape
     center, scale = before.mean(axis=0), before.std(axis=0)
+    if not (scale > 0).all():
+        k = int(np.argmin(scale > 0))
+        raise ValueError("before must have different values of each coordinate, and coordinate "
+                         f"{k} is {before[0, k]} in all points")
     directions = rng.standard_normal((n_directions, d)) * rng.uniform(0.3, 3, (n_directions, 1))
     f, g = (features(x, directions, scale, center) for x in (before, after))
     deviations = {name: g[name] - f[name] for name in f}
