@@ -87,7 +87,8 @@ class AutoMALA(AutoStep, name="automala"):
     ----------
     Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (2024). autoMALA:
     Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. The default gain is
-    (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n).
+    (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). In 8 dimensions and more, in units of
+    scales that a search has found, a dense metric has (10 d + n)^(-0.9) and 1 / (10 d + n).
     """
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
@@ -113,7 +114,8 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
     ----------
     Liu, T., Surjanovic, N., Biron-Lattes, M., Bouchard-Cote, A. and Campbell, T. (2024). AutoStep:
     Locally adaptive involutive MCMC. arXiv:2410.18929. The default gain is (1 + n)^(-0.6); under
-    `Diminishing` it is 1 / (1 + n).
+    `Diminishing` it is 1 / (1 + n). In 8 dimensions and more, in units of scales that a search has
+    found, a dense metric has (10 d + n)^(-0.9) and 1 / (10 d + n).
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"

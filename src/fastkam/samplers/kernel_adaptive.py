@@ -129,7 +129,7 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     ----------
     n_components : int
         Number of leading directions of the subsample in feature space, one for each component of
-        the mixture.
+        the mixture; at most `subsample`.
     kernel, metric, subsample, step_size, gamma, renewal, target_acceptance, history_size
         As for `KernelAdaptiveMetropolis`. Each renewal costs an eigendecomposition, O(n^3).
 

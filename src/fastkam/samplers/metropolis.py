@@ -80,8 +80,8 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
     """Robust adaptive Metropolis: one update adapts shape and acceptance rate of the proposal.
 
     In the first half of a finite warm-up the proposal's scale is also halved whenever ten proposals
-    in a row have an acceptance probability below 0.01; and its shape is replaced by the covariance
-    of windows of states.
+    in a row have an acceptance probability below 0.01; and in the first nine tenths its shape is
+    replaced by the covariance of windows of states.
 
     Parameters
     ----------
@@ -196,6 +196,8 @@ class AdaptiveMetropolis(LearnedCovariance, name="am"):
     ----------
     Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
     343-373. Algorithm 2; the default gain is (1 + n)^(-0.7); under `Diminishing` it is 1 / (1 + n).
+    In 8 dimensions and more, in units of scales that a search has found, these are
+    (10 d + n)^(-0.9) and 1 / (10 d + n).
     """
 
     KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
@@ -265,7 +267,8 @@ class DelayedRejectionAdaptiveMetropolis(LearnedCovariance, name="dram"):
     ----------
     Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC.
     Statistics and Computing 16, 339-354. Two stages; the default gain is (1 + n)^(-0.7); under
-    `Diminishing` it is 1 / (1 + n).
+    `Diminishing` it is 1 / (1 + n). In 8 dimensions and more, in units of scales that a search has
+    found, these are (10 d + n)^(-0.9) and 1 / (10 d + n).
     """
 
     second_cov_ratio: float = 0.04
