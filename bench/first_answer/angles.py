@@ -218,7 +218,7 @@ CASES["phases of eight signals of one amplitude"] = Case(
 
 
 def twelve_angles():
-    """By the transfer matrix of neighbours."""
+    """The moments of a chain, by the transfer matrix of neighbors."""
     a = 2 * np.pi * np.arange(256) / 256
     K = np.exp(2 * (np.cos(a[:, None] - a) - 1))
     left, right = [np.exp(np.cos(a - 1))], [np.ones(256)]

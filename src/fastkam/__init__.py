@@ -23,4 +23,6 @@ def __getattr__(name):
             known = {one.lower(): f"plots.{one}" for one in _find("plots").__all__}
         near = get_close_matches(name.lower(), known, 1)
         mend = f": did you mean {known[near[0]]!r}?" if near else ""
+        if not name.startswith("_") and hasattr(_find("Result"), name):
+            mend = f": results have it, result.{name}"
         raise AttributeError(f"{error}{mend}", name=name) from None

@@ -1,5 +1,6 @@
 """Draws that crowd at a bound: the finding `bound`, which is no reason to doubt the draws."""
 
+import re
 import warnings
 
 import numpy as np
@@ -38,6 +39,7 @@ def test_a_bound_that_cuts_off_the_density_is_found(to, x0, options, bound):
         result, one = found(pulled(to), x0, seed=seed, **options)
         assert one is not None
         assert f"near {bound:g}" in one.text
+        assert re.search(r"bound: [1-9][0-9]? % of", one.text)
         assert one.status == "ok"
         assert one.coordinates == tuple(result.state.layout.labels)
 
@@ -77,6 +79,17 @@ def test_only_the_coordinates_at_their_bounds_are_named():
                         bounds=[(-4, 5), (0, 1), (-np.inf, 1)], names=["a", "b", "c"])
     assert one.coordinates == ("b",)
     assert result.state.layout.labels == ["a", "b", "c"]
+
+
+def test_a_standard_deviation_of_far_draws_is_no_distance_from_a_bound():
+    """1 % of the draws are below 12, and a quarter of the standard deviation is above 100."""
+    def heavy(x):
+        y = x[0] - 1
+        return -1.6 * np.log(y) - 50 / y if y > 0 else -np.inf
+
+    result, one = found(heavy, [50.0], bounds=[(1, np.inf)])
+    assert result.draws.std() > 400
+    assert one is None
 
 
 def test_it_is_no_reason_to_doubt_the_draws():

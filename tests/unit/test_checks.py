@@ -16,7 +16,6 @@ import fastkam as fk
 from fastkam.diagnostics import Finding, Summary
 from fastkam.diagnostics.adaptation import drifts
 from fastkam.diagnostics.checks import convergence, findings
-from fastkam.diagnostics.unvisited import placed
 from fastkam.errors import ConvergenceWarning
 
 SEEDS = range(4, 8)
@@ -483,16 +482,3 @@ def test_resume_checks_every_chain():
     # a run that has not begun has no density to compare
     fresh = fk.Result(replace(result.state, states=[], generators=[]), result.target)
     fresh.resume(10, target=lambda x: normal(x) + 1)
-
-
-@pytest.mark.parametrize(("x", "text"), [
-    ([2459000.1234, 0.1], "(2459000.1234, 0.1)"), ([0.0, 20.0], "(0, 20)"),
-    ([np.pi, -np.pi], "(3.1416, -3.14)"), ([2.46e6, np.inf], "(2460000, inf)")])
-def test_a_point_is_written_to_a_part_of_the_standard_deviations(x, text):
-    draws = np.random.default_rng(1).normal(size=(4, 100, 2)) * [0.01, 1.0]
-    assert placed(np.array(x), draws) == text
-
-
-def test_of_many_coordinates_the_first_ones_are_written():
-    assert placed(np.arange(9.0), np.ones((4, 10, 9)) * np.arange(10)[:, None]) == (
-        "(0, 1, 2, 3, 4, 5, 6, 7, ...)")

@@ -19,6 +19,7 @@ from fastkam.diagnostics.doubts import (
     doubts,
     of_short_chains,
 )
+from fastkam.diagnostics.edges import without_digits
 from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd, of_repeated_calls
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
@@ -43,7 +44,8 @@ MEASURES = {"r_hat", "ess"}
 AGREEMENT = {"log_density", "functionals", "drift", "mcse_sd"}
 WITHOUT_INTEGRAL = AGREEMENT | MEASURES | {"adaptation", "moments", "mixture", "unvisited"}
 # kind of finding -> the kinds that follow from it
-FOLLOWING = {"r_hat": AGREEMENT, "improper": WITHOUT_INTEGRAL} | dict.fromkeys(
+FOLLOWING = {"r_hat": AGREEMENT, "improper": WITHOUT_INTEGRAL, "digits": {"boundary", "bound"}}
+FOLLOWING |= dict.fromkeys(
     NO_LOG_DENSITY, WITHOUT_INTEGRAL | {"improper", "not_finite", "stuck", "acceptance"})
 # kinds that mean only that a run is too short
 TOO_SHORT = {"r_hat", "functionals", "ess", "mcse_sd", "adaptation", "short"}
@@ -89,6 +91,8 @@ def looked_at(look: Look) -> list[Finding]:
             found += precision(look, certain=not kinds & ABOUT_DENSITY)
             found += [] if "acceptance" in kinds else noisy(look, found)
             found += [] if kinds & ABOUT_DENSITY else of_methods(look)
+        if any(one.kind in ("stuck", "r_hat") and one.status == "wrong" for one in found):
+            found = [*without_digits(look), *found]
     return found
 
 
@@ -215,8 +219,9 @@ def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Findin
     return [Finding(
         "improper", f"{listed(labels[:NAMED], len(labels))}: the chains have wandered off by up to "
         f"{away[far].max():.2g} times (1 + |x0|), and do not agree. The density may have no finite "
-        "integral there (a prior is missing, or a sign is wrong); or its scale is far from that of "
-        "x0: start nearer, and tune for longer (tune=).", tuple(labels), status="wrong")]
+        "integral there (a prior is missing, or a sign is wrong), or the function loses its digits "
+        "there; or its scale is far from that of x0: start nearer, and tune for longer (tune=).",
+        tuple(labels), status="wrong")]
 
 
 # ---- texts and warnings ----

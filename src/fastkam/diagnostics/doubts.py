@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from fastkam._core.numerics.elementary import exp
 from fastkam.diagnostics import signs
 from fastkam.diagnostics.agreement import LEAST_ESS
-from fastkam.diagnostics.faults import LEAST_INDEX, across_ends, tails
+from fastkam.diagnostics.edges import across_ends
+from fastkam.diagnostics.faults import LEAST_INDEX, tails
 from fastkam.diagnostics.look import NAMED, Finding, Look, chain_names, listed
 from fastkam.samplers.sampler import Composite
 

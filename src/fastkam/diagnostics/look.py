@@ -33,10 +33,10 @@ class Finding:
     ----------
     kind : str
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
-        "bound", "ends", "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "mcse_sd",
-        "log_density", "adaptation", "gradient", "search" or "short"; "functionals", "drift",
-        "stay", "excursion", "place", "modes", "nested_r_hat", "energy", "tree_depth", "swaps",
-        "mixture", "evidence"; or "unvisited", which further evaluations find (see
+        "bound", "ends", "digits", "tails", "moments", "acceptance", "divergences", "r_hat", "ess",
+        "mcse_sd", "log_density", "adaptation", "gradient", "search" or "short"; "functionals",
+        "drift", "stay", "excursion", "place", "modes", "nested_r_hat", "energy", "tree_depth",
+        "swaps", "mixture", "evidence"; or "unvisited", which further evaluations find (see
         `Result.verdict`).
     text : str
         What was found, and what to do.

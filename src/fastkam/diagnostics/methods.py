@@ -136,7 +136,8 @@ def mixtures(look: Look) -> Iterator[Finding]:
         yield Finding(
             "mixture", f"{100 * missed:.2g} % of the draws are where the mixture that was fitted "
             "in warm-up has next to no mass: warm-up had not been there, and nothing says that the "
-            "draws have been everywhere. Tune for longer (tune=).")
+            "draws have been everywhere. Tune for longer (tune=), or compare with another run "
+            "(seed=).")
     elif k > MOST_OF_Q and weights.max() > here.max():
         yield Finding(
             "mixture", "A few draws from the mixture that was fitted in warm-up have nearly "

@@ -11,13 +11,15 @@ from fastkam.diagnostics.look import Finding, Look
 from fastkam.samplers.delayed import DelayedAcceptance
 
 SHOWN = 8  # coordinates of a point in a message
+REMOTE = 1e10  # times the range of the draws
 
 
 def unvisited(look: Look) -> Iterator[Finding]:
     """Yield a finding for a place that no chain has visited."""
     state = look.state
     for *z, value, mass in state.unvisited:
-        place = placed(state.constrain(np.array([z]))[0], look.x)
+        x = state.constrain(np.array([z]))[0]
+        place = placed(x, look.x)
         if isinstance(state.sampler, DelayedAcceptance):
             yield Finding(
                 "unvisited", f"The surrogate is far too small near {place}, where it leaves out "
@@ -32,7 +34,20 @@ def unvisited(look: Look) -> Iterator[Finding]:
             text = (f"No chain has visited a mode near {place}, where the log density is "
                     f"{value:.4g}; at the draws its median is {level:.4g}.")
         search = "" if state.by_gradients else ', or let sampler="auto" search from there'
-        yield Finding("unvisited", f"{text} Start chains there too (x0=){search}.", status="wrong")
+        mend = f"Start chains there too (x0=){search}."
+        if is_remote(x, look.x):
+            mend = ("That is so far away that the function may have lost its digits there, by a "
+                    "difference of large numbers, say: look at its values. If they are wrong, "
+                    "return -inf there, or give bounds that leave them out (bounds=, prior=). "
+                    f"Otherwise: {mend[0].lower()}{mend[1:]}")
+        yield Finding("unvisited", f"{text} {mend}", status="wrong")
+
+
+def is_remote(x: NDArray[np.float64], draws: NDArray[np.float64]) -> bool:
+    """Whether a point is far beyond all draws, by REMOTE times their range in a coordinate."""
+    low, high = draws.min(axis=(0, 1)), draws.max(axis=(0, 1))
+    with np.errstate(all="ignore"):  # x, and draws, may be infinite
+        return bool((np.maximum(x - high, low - x) > REMOTE * (high - low)).any())
 
 
 def placed(x: NDArray[np.float64], draws: NDArray[np.float64]) -> str:

@@ -1,0 +1,35 @@
+"""The texts on places that no chain has visited."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.diagnostics.unvisited import placed, unvisited
+
+
+@pytest.mark.parametrize(("x", "text"), [
+    ([2459000.1234, 0.1], "(2459000.1234, 0.1)"), ([0.0, 20.0], "(0, 20)"),
+    ([np.pi, -np.pi], "(3.1416, -3.14)"), ([2.46e6, np.inf], "(2460000, inf)")])
+def test_a_point_is_written_to_a_part_of_the_standard_deviations(x, text):
+    draws = np.random.default_rng(1).normal(size=(4, 100, 2)) * [0.01, 1.0]
+    assert placed(np.array(x), draws) == text
+
+
+def test_of_many_coordinates_the_first_ones_are_written():
+    assert placed(np.arange(9.0), np.ones((4, 10, 9)) * np.arange(10)[:, None]) == (
+        "(0, 1, 2, 3, 4, 5, 6, 7, ...)")
+
+
+@pytest.mark.parametrize(("place", "remote"), [(40.0, False), (1e6, False), (2.6e75, True),
+                                               (-1e12, True), (np.inf, True)])
+def test_a_place_where_functions_have_no_digits_is_no_place_to_start(place, remote):
+    draws = np.random.default_rng(1).normal(size=(4, 100, 2))
+    state = SimpleNamespace(unvisited=[[0.0, place, 5.0, 3.0]], constrain=lambda z: z,
+                            sampler=fk.RandomWalk(), by_gradients=False)
+    found, = unvisited(SimpleNamespace(state=state, x=draws))
+    assert found.status == "wrong"
+    assert ("may have lost its digits there" in found.text) == remote
+    assert found.text.endswith("tart chains there too (x0=), or let sampler=\"auto\" search from "
+                               "there.")
