@@ -23,11 +23,11 @@ COLUMNS = ["density", "right", "not, and said", "wrong without a word", "right, 
 FILE = Path(__file__).parents[1] / "samplers.py"  # results are in bench/results
 
 
-def is_right(columns, mean, sd):
-    """Whether a summary's means and standard deviations are near the truth."""
+def is_right(columns, mean, sd, with_sd=True):
+    """Whether a summary's means, and standard deviations where `with_sd`, are near the truth."""
     off, wide = np.abs(columns["mean"] - mean), np.abs(columns["sd"] - sd)
-    return bool(((off < 4 * columns["mcse_mean"]) & (off < 0.1 * sd)
-                 & (wide < 4 * columns["mcse_sd"]) & (wide < 0.1 * sd)).all())
+    near = (wide < 4 * columns["mcse_sd"]) & (wide < 0.1 * sd) | ~np.asarray(with_sd)
+    return bool(((off < 4 * columns["mcse_mean"]) & (off < 0.1 * sd) & near).all())
 
 
 def judge(case, seed):
