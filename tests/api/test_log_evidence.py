@@ -341,6 +341,10 @@ def test_k_hat_is_the_shape_of_pareto_weights():
         found = [k_hat(-k * np.log(rng.random(10_000))) for _ in range(20)]
         assert abs(np.mean(found) - k) < 0.1, (k, np.mean(found))
     assert k_hat(np.zeros(1000)) == -np.inf
+    assert k_hat(1e-11 * rng.random(1000)) == -np.inf
+    for height in (20.0, 25.0, 30.0, 1000.0):    # a few weights far above the others
+        assert k_hat(np.r_[rng.normal(size=3000), height + rng.random(4)]) > 0.7
+    assert k_hat(np.r_[np.full(3000, -np.inf), rng.random(4)]) == np.inf
     assert np.isnan(k_hat(np.zeros(10)))
     assert np.isnan(k_hat(np.full(1000, -np.inf)))
 

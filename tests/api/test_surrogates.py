@@ -144,8 +144,11 @@ def test_a_surrogate_without_a_density_where_the_search_starts_a_chain():
 
     with pytest.raises(fk.SamplingError, match=r"^the log density of the surrogate is .* begins "
                        r"\(chain 0, step 0, at x = .*\): it must be finite .* search=False; "):
-        sample(densities.python, np.ones(D), surrogate=narrow, search=True, sampler="auto",
-               draws=5, seed=1)
+        sample(lambda x: cheap(x) if np.abs(x - 1).max() > 0.2 else -np.inf, np.ones(D),
+               surrogate=narrow, search=True, sampler="auto", draws=5, seed=1)
+    result = sample(densities.python, np.ones(D), surrogate=narrow, search=True, sampler="auto",
+                    draws=5, seed=1)    # it is not dispersed
+    assert (result.state.x0 == 1).all()
 
 
 class Clock(fk.PythonSampler):

@@ -211,17 +211,19 @@ def noisy(look: Look, found: list[Finding]) -> Iterator[Finding]:
 def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Finding]:
     """Return a finding if chains that disagree are far from their starting points."""
     x0 = look.state.constrain(look.state.x0)[:, which]
-    away = (np.abs(look.x[:, :, which] - x0[:, None]).max(axis=1) / (1 + np.abs(x0))).max(axis=0)
+    # the scales are those of x where it is not transformed
+    unit = look.state.scales[which] if look.state.coordinates is None else 1.0
+    away = (np.abs(look.x[:, :, which] - x0[:, None]).max(axis=1) / (unit + np.abs(x0))).max(axis=0)
     far = np.flatnonzero((away > FAR) & (r_hat > WRONG_R_HAT))
     if not len(far):
         return []
     labels = [look.labels[which[i]] for i in far[np.argsort(-away[far])]]
     return [Finding(
         "improper", f"{listed(labels[:NAMED], len(labels))}: the chains have wandered off by up to "
-        f"{away[far].max():.2g} times (1 + |x0|), and do not agree. The density may have no finite "
-        "integral there (a prior is missing, or a sign is wrong), or the function loses its digits "
-        "there; or its scale is far from that of x0: start nearer, and tune for longer (tune=).",
-        tuple(labels), status="wrong")]
+        f"{away[far].max():.2g} times (scale + |x0|), and do not agree. The density may have no "
+        "finite integral there (a prior is missing, or a sign is wrong), or the function loses its "
+        "digits there; or its scale is far from that of x0: start nearer, and tune for longer "
+        "(tune=).", tuple(labels), status="wrong")]
 
 
 # ---- texts and warnings ----

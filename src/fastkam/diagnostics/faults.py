@@ -320,19 +320,22 @@ def moments(look: Look) -> Iterator[Finding]:
     where = disagreeing(implied, look.x, worth)
     if not len(where):
         return
-    mean, sd = look.x.mean(axis=(0, 1)), look.x.std(axis=(0, 1))
-    found = [differing(look.labels[k], mean[k], sd[k], *implied[k, [0, 2]]) for k in where[:NAMED]]
-    yield Finding(
+    yield differing(look.labels, look.x, implied, where)
+
+
+def differing(
+    labels: list[str], x: NDArray[np.float64], implied: NDArray[np.float64],
+    where: NDArray[np.intp]
+) -> Finding:
+    """Return the finding that moments of draws x (chains, n, d) differ from those implied."""
+    mean, sd = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
+    found = [f"{labels[k]} mean {implied[k, 0]:.3g} and sd {implied[k, 2]:.3g} (the draws have "
+             f"{mean[k]:.3g} and {sd[k]:.3g})" for k in where[:NAMED]]
+    return Finding(
         "moments", "The slopes of the log density at the draws imply other moments than the draws "
         f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
         "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
-        look.named(where), status="wrong")
-
-
-def differing(label: str, mean: float, sd: float, implied: float, implied_sd: float) -> str:
-    """Return the moments of the draws of a coordinate, and those that gradients imply."""
-    return (f"{label} mean {implied:.3g} and sd {implied_sd:.3g} (the draws have {mean:.3g} and "
-            f"{sd:.3g})")
+        tuple(labels[k] for k in where), status="wrong")
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:

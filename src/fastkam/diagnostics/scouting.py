@@ -46,6 +46,7 @@ from fastkam.search.evaluator import NUMERICAL
 from fastkam.search.mixture import Mixture
 from fastkam.search.scales import find_scales
 from fastkam.search.tails import logarithmic_tails, tail_indices
+from fastkam.search.unexplained import farthest
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -257,7 +258,7 @@ class Scouting:
         """Return whether the draws leave out a row (1, d + 2) of `RunState.unvisited`."""
         z = np.ascontiguousarray(self.window.points(place[:, :-2]))
         if np.isnan(place[0, -1]):  # a mode
-            return bool(self.main.nearest(z)[0][0] > self.far)
+            return bool(self.main.nearest(z)[0][0] > farthest(self.d))
         return bool(self.q.log_density(z)[0] < self.edge)
 
     def wide(
@@ -327,8 +328,8 @@ class Scouting:
         """
         squares, _ = self.main.nearest(self.flat)
         places, first = np.unique(self.flat, axis=0, return_index=True)
-        farthest = squares[first].argsort()[::-1][:MOST_APART]
-        return places[farthest[squares[first[farthest]] > self.far]]
+        rows = squares[first].argsort()[::-1][:MOST_APART]
+        return places[rows[squares[first[rows]] > farthest(self.d)]]
 
     def starts(self, points: Array, values: Array, n: int) -> Array:
         """Return starting points of searches uphill, from points (m, d) far out.
@@ -338,16 +339,11 @@ class Scouting:
         are the log densities of the points.
         """
         squares, nearest = self.q.nearest(points)
-        far = np.flatnonzero((squares > self.far) & np.isfinite(values))
+        far = np.flatnonzero((squares > farthest(self.d)) & np.isfinite(values))
         far = far[np.argsort((self.level - values[far]) / squares[far], kind="stable")][:n]
         steps = TOWARDS * (self.q.means[nearest[far]] - points[far])
         lower = self.budget(points[far] + steps) < values[far] - LEAST_DROP
         return np.concatenate([points[far[lower]], points[far[~lower]]])
-
-    @property
-    def far(self) -> float:
-        """Return the squared distance from a component above which a point is beyond it."""
-        return float(self.d + 4 * np.sqrt(2 * self.d) + 10)
 
     def uphill(self, start: Array) -> tuple[Array, float]:
         """Return the point where a search uphill from `start` (d,) ends, and its log density.
@@ -381,7 +377,7 @@ class Scouting:
         return bool(
             value > self.level - MOST_DROP
             and value - self.q.log_density(row)[0] > self.log_z + UNEXPLAINED
-            and self.main.nearest(row)[0][0] > self.far
+            and self.main.nearest(row)[0][0] > farthest(self.d)
             and self.counts(z, value))
 
     def counts(self, z: Array, value: float) -> bool:

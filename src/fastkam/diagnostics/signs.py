@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam._core.linalg.decomposition import cholesky, inverse, product
-from fastkam.evidence.pareto import pareto_shape
+from fastkam.evidence.pareto import regularized_shape
 from fastkam.numerics.median import median
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ MOST_TAIL = 0.2         # share of the draws to which a tail is fitted
 LEAST_TAIL = 25         # draws in it
 HEAVY_KURTOSIS = 5.0    # below which no tail is fitted: 3 for a normal, 6 for a Laplace density
 LIGHT = 0.25  # k-hat of a tail with a fourth moment
+OUT_OF_SCALE = 1e6  # interquartile ranges
+OF_NO_SCALE = 10.0  # k-hat of draws that are out of all proportion to the others
 GAP_SHARE = 0.02        # of the draws on either side of a gap, at least
 RARE, APART = 0.002, 6.0    # share of the draws, and gap, of a separate mode (see `gap_of`)
 RAREST = 0.0005             # share of one for which the moments that gradients imply are of no use
@@ -236,11 +238,15 @@ def side_shape(values: Array, m: int) -> float:
     """Return k-hat of the m largest of values (n,); -inf if they are equal."""
     top = np.sort(np.partition(values, len(values) - m - 1)[-m - 1 :])
     excess = top[1:] - top[0]
-    excess = excess[excess > 1e-12 * max(abs(top[-1]), 1e-300)]
-    if len(excess) < m // 2:  # many draws at one place
-        return -np.inf
-    k = pareto_shape(excess)
-    return float((len(excess) * k + 5) / (len(excess) + 10))
+    seen = excess > 1e-12 * max(abs(top[-1]), 1e-300)
+    if seen.sum() < m // 2:
+        low, high = np.quantile(values, [0.25, 0.75])
+        if excess[-1] <= OUT_OF_SCALE * (high - low):
+            return -np.inf  # many draws at one place
+        seen = excess > 0
+        if seen.sum() < LEAST_TAIL:
+            return OF_NO_SCALE
+    return regularized_shape(excess[seen])
 
 
 def power_of_tails(x: Array, lp: Array) -> float | None:

@@ -129,7 +129,12 @@ def mean_of(estimates: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def standard_error(series: Array) -> float:
-    """Return the standard error of the mean of a series (n,), from its effective sample size."""
+    """Return the standard error of the mean of a series (n,), from its effective sample size.
+
+    It is infinite where a value is: one batch alone has seen the support.
+    """
+    if not np.isfinite(series).all():
+        return np.inf
     n = geyer(series)
     return float(np.sqrt(series.var(ddof=1) / n)) if n > 0 else 0.0
 

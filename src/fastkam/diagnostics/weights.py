@@ -117,13 +117,20 @@ def error_of(terms: Array, controls: Controls | None = None) -> Array:
     if controls is not None:
         rest, explained = controls.unexplained(terms)
         return np.hypot(error_of(rest), np.sqrt(explained / controls.draws))
-    error = statistics(terms)["mcse_mean"]
     away = terms - terms.mean(axis=(0, 1))
+    unit = power_of_two(np.abs(away).max(axis=(0, 1)))  # in which no power over- or underflows
+    error, away = statistics(terms / unit)["mcse_mean"], away / unit
     second, third, fourth = ((away**k).mean(axis=(0, 1)) for k in (2, 3, 4))
     share = error**2 / second  # 1 / n
     correction = (OF_SKEWNESS * third**2 / second**3 + OF_KURTOSIS * (fourth / second**2 - 3)
                   + OF_ESTIMATED_VARIANCE)
-    return np.asarray(error * (1 + share * correction))
+    return np.asarray(unit * error * (1 + share * correction))
+
+
+def power_of_two(x: Array) -> Array:
+    """Return powers of 2 near positive numbers, and 1 for others."""
+    _, exponents = np.frexp(np.where((x > 0) & (x < np.inf), x, 0.5))
+    return np.ldexp(1.0, np.clip(exponents, -1000, 1000))
 
 
 def quantiles(draws: Array, w: Array, levels: tuple[float, ...]) -> Array:

@@ -102,8 +102,10 @@ def effective(series: Array) -> float:
 def standard_error(series: Array) -> float:
     """Return the standard error of the mean of series (chains, n)."""
     columns = measure(series[:, :, None], r_hat=False, mcse_sd=False)
-    error = columns[COLUMNS.index("mcse_mean"), 0]
-    return float(error) if np.isfinite(error) else 0.0
+    error = float(columns[COLUMNS.index("mcse_mean"), 0])
+    if np.isfinite(error):
+        return error
+    return 0.0 if (series == series.flat[0]).all() else np.inf
 
 
 def logistic(x: Array) -> Array:
@@ -149,7 +151,12 @@ def bridge(pairs: Pairs) -> Bridge:
     log_z = float(lam + np.log(s_1 / s_2))
     part = l_1.size / n_2 * np.where(is_attached, of_attached / mean_2 - 1, 0)
     series = log_z + 1 - of_chain / mean_1 + part
+    m = len(of_own)
     variance = np.square(of_own / mean_2 - 1).sum() / n_2**2
+    if m > 1:
+        variance *= m / (m - 1)
+    elif n_2 == 1:
+        variance = np.inf
     return Bridge(log_z, series, float(variance), lam, float(mean_1))
 
 

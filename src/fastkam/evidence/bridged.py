@@ -187,6 +187,8 @@ def from_draws(
 
 def doubts(made: Bridged) -> list[str]:
     """Return the reasons to doubt a bridge."""
+    if any(len(one.of_q) == 0 for one in made.pairs):
+        return ["There are too few draws of q: allow more (evaluations=)."]
     if not np.isfinite(made.estimate[0]):
         return ["q and the chains have nothing in common: there is no bridge between them. "
                 "Make more draws (result.resume(draws=...))."]
@@ -204,8 +206,8 @@ def doubts(made: Bridged) -> list[str]:
                      f"density (tails, a bend, a mode). {MAY_BE_TOO_SMALL}")
     r_hat = measure(log_ratios[:, :, None], sizes=False)[COLUMNS.index("r_hat"), 0]
     if r_hat > MOST_R_HAT and log_ratios.std() > LEAST_SPREAD:
-        notes.append(f"The chains disagree about q: R-hat of log p - log q is {r_hat:.3g}. Run "
-                     "longer (result.resume(draws=...)).")
+        notes.append("The chains, or the parts of one, disagree about q: R-hat of log p - log q is "
+                     f"{r_hat:.3g}. Run longer (result.resume(draws=...)).")
     if made.failed:
         notes.append(f"The function raised an error at {made.failed} draws of q, which count as "
                      "points without a density.")

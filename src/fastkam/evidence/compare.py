@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import check_number, checked_names, near, shown
+from fastkam.diagnostics.table import aligned
 from fastkam.evidence.estimate import INTEGRAL, LIKELIHOOD, WIDTH, Evidence
 
 Array = NDArray[np.float64]
@@ -61,11 +62,7 @@ class EvidenceComparison:
                  f"{posterior:.3g} +- {of:.1g}"]
                 for name, value, error, factor, its, prior, posterior, of in zip(
                     self.names, *(getattr(self, name) for name in self.COLUMNS), strict=True)]
-        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-        lines = ["  ".join(text.rjust(w) if i else text.ljust(w)
-                           for i, (text, w) in enumerate(zip(row, widths, strict=True))).rstrip()
-                 for row in [head, *rows]]
-        return "\n".join([*lines, *(line for note in self.notes for line in wrap(
+        return "\n".join([aligned([head, *rows]), *(line for note in self.notes for line in wrap(
             note, WIDTH, initial_indent="- ", subsequent_indent="  "))])
 
     __repr__ = __str__

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 MOST_K_HAT = 0.7  # above which importance weights are not reliable
 LEAST_TAIL = 5
+EQUAL = 1e-9  # largest difference of the logarithms of weights that count as equal
 
 
 @np.errstate(under="ignore")
@@ -14,7 +15,8 @@ def k_hat(log_weights: NDArray[np.float64]) -> float:
     """Return the shape of the generalized Pareto distribution of the largest weights.
 
     The weights have moments of the orders below 1 / k. The tail consists of the
-    min(n / 5, 3 sqrt(n)) largest of the n weights. The result is NaN for fewer than 25 weights.
+    min(n / 5, 3 sqrt(n)) largest of the n weights. The result is NaN for fewer than 25 weights,
+    -inf if these are equal, and inf if nearly all of their sum is in fewer than five.
 
     Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance
     sampling. Journal of Machine Learning Research 25(72), 1-58.
@@ -29,13 +31,20 @@ def k_hat(log_weights: NDArray[np.float64]) -> float:
     high = log_weights.max(initial=-np.inf)
     if m < LEAST_TAIL or not np.isfinite(high):
         return np.nan
-    weights = np.sort(np.exp(log_weights - high))[-m - 1 :]
+    top = np.sort(log_weights)[-m - 1 :]
+    if high - top[0] < EQUAL:
+        return -np.inf
+    weights = np.exp(top - high)
     excess = weights[1:] - weights[0]
     excess = excess[excess > 1e-12]
-    if len(excess) < LEAST_TAIL:  # the largest weights are equal
-        return -np.inf
-    k = pareto_shape(excess)
-    return float((len(excess) * k + 5) / (len(excess) + 10))  # a weak prior of mean 1/2
+    if len(excess) < LEAST_TAIL:
+        return np.inf if high - top[-LEAST_TAIL] > 1 else -np.inf
+    return regularized_shape(excess)
+
+
+def regularized_shape(x: NDArray[np.float64]) -> float:
+    """Return `pareto_shape`, with a weak prior of mean 1/2."""
+    return float((len(x) * pareto_shape(x) + 5) / (len(x) + 10))
 
 
 def pareto_shape(x: NDArray[np.float64]) -> float:

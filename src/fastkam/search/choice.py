@@ -132,7 +132,8 @@ def choose(
     d = points.shape[1]
     if surrogate or target.is_estimate:
         why = "a surrogate stands in for it" if surrogate else "the density is estimated"
-        found = find(target, points, chains, rng, search=search, executor=executor, watch=watch)
+        found = find(target, points, chains, rng, search=search, surrogate=surrogate,
+                     executor=executor, watch=watch)
         sampler: Sampler = GlobalAdaptiveMetropolis()
         if search and not surrogate:
             sampler, found = for_noise(sampler, target, found, rng, watch or Watch())
@@ -256,14 +257,18 @@ def find(
     rng: np.random.Generator,
     *,
     search: bool,
+    surrogate: bool = False,
     executor: CallExecutor | None = None,
     watch: Watch | None = None,
 ) -> Search:
-    """Make a brief search, without a choice: scales, and dispersed starting points."""
+    """Make a brief search, without a choice: scales, and dispersed starting points.
+
+    With a `surrogate`, which may be 0 nearby, starting points are not dispersed.
+    """
     if not search:
         return unsearched(points)
     one = bool((points == points[0]).all())
-    disperse = one and not target.is_estimate and target.surrogate is None
+    disperse = one and not (surrogate or target.is_estimate or target.surrogate is not None)
     spread = spread_over(executor, target)
     return Searcher(target, points, rng, None, spread, watch).brief(chains, disperse=disperse)
 

@@ -38,13 +38,12 @@ def images_of(x: Array, rng: np.random.Generator, most: int = MOST_EXCHANGED) ->
     each. Densities with symmetries, such as mixtures and factor models, have modes there.
     """
     d = len(x)
-    labels = permutations_of_labels(d)
-    pairs = np.column_stack(np.tril_indices(d, -1))
+    pairs, labels = (
+        some[rng.permutation(len(some))[:most]] if len(some) > most else some
+        for some in (np.column_stack(np.tril_indices(d, -1)), permutations_of_labels(d)))
     two = np.tile(np.arange(d), (len(pairs), 1))
     np.put_along_axis(two, pairs, pairs[:, ::-1], axis=1)
-    exchanged = [rng.permutation(some)[:most] if len(some) > most else some
-                 for some in (two, labels)]
-    images = np.vstack([-x, x * (1 - 2 * np.eye(d)), *(x[some] for some in exchanged)])
+    images = np.vstack([-x, x * (1 - 2 * np.eye(d)), x[two], x[labels]])
     return images[(images != x).any(axis=1)]
 
 

@@ -26,8 +26,8 @@ def first_with_density(
 ) -> tuple[Array, float]:
     """(a point, its log density): one of the points (m, d), or one nearby if all have density 0.
 
-    Up to 100 points are tried at growing distances from the first, from 0.01 to 10 times 1 + |x|;
-    then Fault.
+    Up to 100 points are tried at growing distances from the first, from 0.01 to 10 times 1 + |x|
+    and |x| in turn, as the scale may be of either size; then Fault.
     """
     values = evaluate(points)
     if np.isfinite(values).any():
@@ -35,7 +35,8 @@ def first_with_density(
         return points[i], float(values[i])
     x = points[0]
     for k in range(1, 101):
-        width = 0.01 * 1000 ** (k / 100) * (1 + np.abs(x))
+        size = 1 + np.abs(x) if k % 2 or not x.any() else np.abs(x)
+        width = 0.01 * 1000 ** (k / 100) * size
         y = x + width * rng.standard_normal(len(x))
         value = float(evaluate(y[None])[0])
         if np.isfinite(value):

@@ -86,10 +86,12 @@ def left_out(state: RunState, target: Target, n: int, rng: np.random.Generator) 
     small = np.isfinite(logp)
     small[small] = logp[small] - of_surrogate(points[small]) > center + TOO_SMALL
     w = exp(log_w - log_w.max())
-    part, had = float(w[small].sum() / w.sum()), float((usual > center + TOO_SMALL).mean())
+    inside, outside = float(w[~small].sum()), float(w[small].sum())
+    part, had = outside / w.sum(), float((usual > center + TOO_SMALL).mean())
     effective = w.sum() ** 2 / (w * w).sum()
     if (effective < LEAST_EFFECTIVE or small.sum() < LEAST_POINTS or part < LEFT_OUT
             or had > HARDLY * part):
         return np.zeros((0, d + 2))
     k = int(np.where(small, log_w, -np.inf).argmax())
-    return np.r_[points[k], logp[k], (part - had) / (1 - part)][None]
+    mass = (outside - had * (inside + outside)) / inside if inside > 0 else np.inf
+    return np.r_[points[k], logp[k], mass][None]
