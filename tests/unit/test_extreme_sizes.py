@@ -71,7 +71,7 @@ def test_a_start_outside_of_a_small_support_is_moved_into_it(unit):
 
 
 def test_images_of_many_coordinates_are_few():
-    """Of 79 800 pairs in 400 dimensions only those that are tried are made."""
+    """Only those of the 79 800 pairs in 400 dimensions are made that are tried."""
     x = np.arange(1.0, 401.0)
     images = images_of(x, np.random.default_rng(1))
     assert len(images) < 600
