@@ -88,8 +88,14 @@ class UserFunction:
                             + (f", and {missing} are missing" if missing else "")
                             + (f", and only these: {unknown} are none" if unknown else "")
                             + "; or, if these are extras named like parameters, rename them")
-        return np.concatenate([np.asarray(gradient[name], dtype=float).reshape(*lead, -1)
-                               for name in names], axis=-1)
+        parts = []
+        for name, *_, shape in self.places:
+            part = np.asarray(gradient[name], dtype=float)
+            if part.shape != (*lead, *shape) and not (prod(shape) == 1 and part.size == prod(lead)):
+                raise ValueError(f"the gradient by {name} must have the shape {(*lead, *shape)}, "
+                                 f"not {part.shape}")
+            parts.append(part.reshape(*lead, -1))
+        return np.concatenate(parts, axis=-1)
 
     def __reduce__(self) -> Any:
         return UserFunction, (self.f, self.args, self.kwargs, self.shapes, self.noise)

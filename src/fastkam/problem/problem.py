@@ -124,10 +124,12 @@ class Problem(Described):
         coords: Mapping[str, ArrayLike] | None = None,
         dim: int | None = None,
     ) -> None:
-        self.given = (loglike, prior), {
-            "bounds": bounds, "transforms": transforms, "args": args, "kwargs": kwargs,
-            "derived": derived, "vectorized": vectorized, "named": named, "names": names,
-            "shapes": shapes, "dims": dims, "coords": coords, "dim": dim}
+        # containers that change later must not change a copy
+        given = {name: value.copy() if type(value) in (dict, list) else value for name, value in {
+            "prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
+            "kwargs": kwargs, "derived": derived, "vectorized": vectorized, "named": named,
+            "names": names, "shapes": shapes, "dims": dims, "coords": coords, "dim": dim}.items()}
+        self.given = loglike, given
         self.vectorized = check_flag("vectorized", vectorized)
         if named is not None:
             named = check_flag("named", named)
@@ -420,8 +422,8 @@ class Problem(Described):
         return np.asarray(self.coordinates.unconstrain(self.off_edges(x[None]))[0])
 
     def __reduce__(self) -> Any:
-        given, options = self.given
-        return partial(Problem, **options), given
+        loglike, options = self.given
+        return partial(Problem, **options), (loglike,)
 
     def __repr__(self) -> str:
         return f"<Problem of {', '.join(self.layout.labels[:8])}: {self.dim} unconstrained>"

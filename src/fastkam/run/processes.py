@@ -105,7 +105,8 @@ class Process:
 
     def __init__(self) -> None:
         self.connection, theirs = Pipe()
-        command = [sys.executable, "-c", BEGIN, json.dumps(sys.path), str(theirs.fileno()),
+        places = [one for one in sys.path if isinstance(one, str)]  # as import takes them
+        command = [sys.executable, "-c", BEGIN, json.dumps(places), str(theirs.fileno()),
                    *sys.argv[1:]]
         try:
             self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL,

@@ -70,6 +70,18 @@ class Records:
             raise TypeError(f"the draws of this run have the extras and derived quantities "
                             f"{named(self.fields)}, and the target now returns {named(fields)}")
 
+    def ordered(self, rows: NDArray[np.float64], fields: Fields) -> NDArray[np.float64]:
+        """Rows (..., width) in the order of these `fields`, in the order of the own ones.
+
+        They are the same, but a function may return them in another order at some of the points.
+        """
+        assert self.fields is not None
+        if list(fields) == list(self.fields):
+            return rows
+        ends = np.cumsum([width({name: field}) for name, field in fields.items()])
+        parts = dict(zip(fields, np.split(rows, ends[:-1], axis=-1), strict=True))
+        return np.concatenate([parts[name] for name in self.fields], axis=-1)
+
     def put(self, k: int, rows: NDArray[np.float64]) -> None:
         """Append rows to those of chain k."""
         start = int(self.filled[k] - self.base[k])
@@ -109,7 +121,7 @@ class Records:
             return
         self.find(part.fields, part.n_extras)
         n = int(part.filled.max(initial=0))
-        self.block[chains, start : start + n] = part.block[:, :n]
+        self.block[chains, start : start + n] = self.ordered(part.block[:, :n], part.fields)
         self.filled[chains] = start + part.filled
 
 
@@ -159,7 +171,7 @@ def record(
             fields = fields | own
             rows = np.concatenate([rows, more], axis=1)
         records.find(fields, n_extras)
-        records.put(k, rows)
+        records.put(k, records.ordered(rows, fields))
 
 
 def check_complete(trace: Trace) -> None:

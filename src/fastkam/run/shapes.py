@@ -41,6 +41,10 @@ class Layout:
             raise ValueError(f"names must not have {taken}, which tables of results use for "
                              "others: rename them")
         check_slashes("names", self.shapes)
+        if len(set(labels := self.labels)) < len(labels):
+            twice = next(one for one in labels if labels.count(one) > 1)
+            raise ValueError(f"names must give each coordinate a label of its own, and {twice!r} "
+                             "is the label of two: rename one")
         check_slashes("dims", {dim for some in self.dims.values() for dim in some})
 
     def split(self, draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
