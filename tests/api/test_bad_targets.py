@@ -66,6 +66,14 @@ class Careless(Walk):
         return fk.samplers.Decision(point, alpha=1.0, accepted=True)
 
 
+class Inventive(Walk):
+    """A sampler that accepts every proposal, with a log density of its own."""
+
+    def step(self, x, rng):
+        point = yield self.propose(x, rng)
+        return fk.samplers.Decision(fk.samplers.Point(point.x, 0.0), alpha=1.0, accepted=True)
+
+
 class Still(Walk):
     def propose(self, x, rng):
         return x.copy()
@@ -85,7 +93,8 @@ def test_correct_samplers_pass(sampler, seed):
     [
         (WithoutRatio(), "NaN in a half-space", "standard errors from"),
         (Singular(), "narrow", "LinAlgError: singular"),
-        (Careless(), "flat in a small box, -inf outside", "draws where the density is 0"),
+        (Careless(), "flat in a small box, -inf outside", "to a finite point with a finite log"),
+        (Inventive(), "flat in a small box, -inf outside", "draws where the density is 0"),
         (Forgetful(), "raises", "is all state in FIELDS?"),
         (Still(), "NaN in a half-space", "no chain has moved"),
     ],
