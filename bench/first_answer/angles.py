@@ -163,29 +163,25 @@ CASES["sinusoid, d = 4"] = Case(
     (times, 2 * np.sin(2.1 * times + 0.3) + np.random.default_rng(1).normal(size=40)))
 
 
-def polarities(azimuths, takeoffs, signs):
-    """First motions of an earthquake: strike, dip and rake of its fault."""
-    def log_likelihood(strike, dip, rake):
-        a = azimuths - strike
-        away, across = np.sin(takeoffs) ** 2, np.sin(2 * takeoffs)
-        amplitude = (
-            np.cos(rake) * (np.sin(dip) * away * np.sin(2 * a) - np.cos(dip) * across * np.cos(a))
+def amplitude(azimuths, takeoffs, strike, dip, rake):
+    """The first motion of P waves from an earthquake."""
+    a, away, across = azimuths - strike, np.sin(takeoffs) ** 2, np.sin(2 * takeoffs)
+    return (np.cos(rake) * (np.sin(dip) * away * np.sin(2 * a) - np.cos(dip) * across * np.cos(a))
             + np.sin(rake) * (np.sin(2 * dip) * (np.cos(takeoffs) ** 2 - away * np.sin(a) ** 2)
                               + np.cos(2 * dip) * across * np.sin(a)))
-        return special.log_ndtr(signs * amplitude / 0.15).sum(axis=0) + np.log(np.sin(dip))
+
+
+def polarities(azimuths, takeoffs, signs):
+    """Signs of first motions: strike, dip and rake of a fault."""
+    def log_likelihood(strike, dip, rake):
+        motion = amplitude(azimuths, takeoffs, strike, dip, rake)
+        return special.log_ndtr(signs * motion / 0.15).sum(axis=0) + np.log(np.sin(dip))
     return log_likelihood
 
 
 azimuths = np.random.default_rng(6).uniform(0, 2 * np.pi, 15)
 takeoffs = np.random.default_rng(7).uniform(0.3, 1.4, 15)
-# the signs that strike 1, dip 0.9 and rake 0.5 give
-to = azimuths - 1.0
-signs = np.sign(
-    np.cos(0.5) * (np.sin(0.9) * np.sin(takeoffs) ** 2 * np.sin(2 * to)
-                   - np.cos(0.9) * np.sin(2 * takeoffs) * np.cos(to))
-    + np.sin(0.5) * (np.sin(1.8) * (np.cos(takeoffs) ** 2
-                                    - np.sin(takeoffs) ** 2 * np.sin(to) ** 2)
-                     + np.cos(1.8) * np.sin(2 * takeoffs) * np.sin(to)))
+signs = np.sign(amplitude(azimuths, takeoffs, 1.0, 0.9, 0.5))
 CASES["strike, dip and rake by polarities"] = Case(
     polarities, {"strike": CIRCLE, "dip": stats.uniform(0, np.pi / 2),
                  "rake": stats.uniform(-np.pi, 2 * np.pi)}, periodic("strike", "rake"),

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,6 +73,14 @@ def test_a_gradient_by_names_has_their_shapes(given, says):
     right = fk.Problem(lambda A, b: (0.0, {"A": np.ones((2, 3)), "b": np.zeros(1)}),
                        names=["A", "b"], shapes={"A": (2, 3)})
     np.testing.assert_array_equal(right.logp_grad(np.zeros(7))[1], [1, 1, 1, 1, 1, 1, 0])
+
+
+def test_places_of_modules_need_not_be_texts(monkeypatch):
+    """Python ignores others, and so do worker processes."""
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("modules"), 3])
+    result = sample(fk.targets.Gaussian(np.zeros(2)), np.zeros(2), draws=20, chains=2, executor=2,
+                    seed=1, diagnose=False)
+    assert result.draws.shape == (2, 20, 2)
 
 
 def test_each_coordinate_has_a_label_of_its_own():

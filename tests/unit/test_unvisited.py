@@ -30,6 +30,9 @@ def test_a_place_where_functions_have_no_digits_is_no_place_to_start(place, remo
                             sampler=fk.RandomWalk(), by_gradients=False)
     found, = unvisited(SimpleNamespace(state=state, x=draws))
     assert found.status == "wrong"
+    draws[..., 1] = 1.0     # a coordinate that never moves has no range
+    stuck, = unvisited(SimpleNamespace(state=state, x=draws))
+    assert "may have lost its digits there" not in stuck.text
     assert ("may have lost its digits there" in found.text) == remote
     assert found.text.endswith("tart chains there too (x0=), or let sampler=\"auto\" search from "
                                "there.")

@@ -47,7 +47,8 @@ def is_remote(x: NDArray[np.float64], draws: NDArray[np.float64]) -> bool:
     """Whether a point is far beyond all draws, by REMOTE times their range in a coordinate."""
     low, high = draws.min(axis=(0, 1)), draws.max(axis=(0, 1))
     with np.errstate(all="ignore"):  # x, and draws, may be infinite
-        return bool((np.maximum(x - high, low - x) > REMOTE * (high - low)).any())
+        away = np.maximum(x - high, low - x) > REMOTE * (high - low)
+    return bool((away & (high > low)).any())
 
 
 def placed(x: NDArray[np.float64], draws: NDArray[np.float64]) -> str:

@@ -18,6 +18,7 @@ NARROW = 1.1  # a bracket with a smaller ratio of its ends contains a wall
 LEAST, MOST = 1e-300, 1e300  # steps beyond which a coordinate does not matter
 FASTEST = 1e30  # largest factor by which a step grows or shrinks at once
 ROUNDS = 80
+SMALL = 0.1  # a start, other than 0, that may show the size of the scale
 JUMP = 40  # number of ever shorter steps with the same change that show a jump
 
 
@@ -26,17 +27,18 @@ def first_with_density(
 ) -> tuple[Array, float]:
     """(a point, its log density): one of the points (m, d), or one nearby if all have density 0.
 
-    Up to 100 points are tried at growing distances from the first, from 0.01 to 10 times 1 + |x|
-    and |x| in turn, as the scale may be of either size; then Fault.
+    Up to 100 points are tried at growing distances from the first, from 0.01 to 10 times 1 + |x|;
+    if a coordinate is SMALL, of 1 + |x| and of |x| in turn. Then Fault.
     """
     values = evaluate(points)
     if np.isfinite(values).any():
         i = int(np.argmax(np.isfinite(values)))
         return points[i], float(values[i])
     x = points[0]
+    least = np.abs(x[x != 0]).min(initial=1.0)
+    sizes = [1 + np.abs(x), np.maximum(np.abs(x), least)][: 2 if least < SMALL else 1]
     for k in range(1, 101):
-        size = 1 + np.abs(x) if k % 2 or not x.any() else np.abs(x)
-        width = 0.01 * 1000 ** (k / 100) * size
+        width = 0.01 * 1000 ** (k / 100) * sizes[k % len(sizes)]
         y = x + width * rng.standard_normal(len(x))
         value = float(evaluate(y[None])[0])
         if np.isfinite(value):
