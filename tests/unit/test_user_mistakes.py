@@ -185,6 +185,7 @@ CALLS = {
     "a time as a text": (lambda: fk.stop.Time("10 minutes"), ValueError, 'must be like "90s"'),
     "a class in capitals": (lambda: fk.Nuts, AttributeError, "did you mean 'NUTS'?"),
     "a function": (lambda: fk.resum, AttributeError, "did you mean 'resume'?"),
+    "a method of results": (lambda: fk.log_evidence, AttributeError, "result.log_evidence"),
     "no file": (lambda: fk.load("none.fk"), FileNotFoundError, "there is no file 'none.fk' in"),
     "no file to go on from": (lambda: fk.resume("none.fk", target=never), FileNotFoundError,
                               "there is no file 'none.fk' in"),

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 MOST_K_HAT = 0.7  # above which importance weights are not reliable
 LEAST_TAIL = 5
-EQUAL = 1e-9  # largest difference of the logarithms of weights that count as equal
 
 
 @np.errstate(under="ignore")
@@ -32,8 +31,6 @@ def k_hat(log_weights: NDArray[np.float64]) -> float:
     if m < LEAST_TAIL or not np.isfinite(high):
         return np.nan
     top = np.sort(log_weights)[-m - 1 :]
-    if high - top[0] < EQUAL:
-        return -np.inf
     weights = np.exp(top - high)
     excess = weights[1:] - weights[0]
     excess = excess[excess > 1e-12]

@@ -107,8 +107,6 @@ class Kept:
         if self.fields is None:
             self.fields = fields_of(extras, lead)
             if self.original is not None:
-                if self.original.fields == self.fields:  # perhaps in another order
-                    self.fields = self.original.fields
                 self.original.fields = self.fields
         rows = packed(extras, self.fields, lead)
         for key, row in zip(keys, rows, strict=True):
