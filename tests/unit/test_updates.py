@@ -163,10 +163,10 @@ def test_a_scale_that_overflows_is_kept(name):
 
 @pytest.mark.parametrize("optimizer", ["rmsprop", "adam", "plain"])
 @pytest.mark.parametrize("name", ["gadrwm", "gadmala"])
-def test_one_immense_gradient_does_not_end_adaptation(name, optimizer):
+def test_immense_gradients_do_not_end_adaptation(name, optimizer):
     def steep(x):
         with np.errstate(over="ignore"):
-            return (-0.5 * float(x @ x), -x * (1e180 if x[0] == 3.0 else 1.0))
+            return (-0.5 * float(x @ x), -x * (1e180 if x[0] > 2 else 1.0))
 
     result = fk.sample(steep, np.array([3.0, 3.0]), chains=1, draws=5, tune=300, seed=1,
                        sampler=SAMPLERS[name](optimizer=optimizer), search=False, diagnose=False)

@@ -244,6 +244,7 @@ cdef class SubchainAcceptance(DelayedAcceptance):
             self.failed = self.ask(c, sub.y, &sub.logp_y) != 0
             if self.failed:
                 self.keep(&sub)
+                c.wanted[0] = 0         # what the sampler wants is evaluated by the surrogate
                 return FATAL
             self.consider_inner(&sub)
             sub.E = exponential(c.rng)
