@@ -62,6 +62,8 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
             f"the run was stopped by {what}; {kept}{problem}", result=result,
             chain=failure.chains[0] if isinstance(failure, TaskLost) else None,
         ) from failure.cause if isinstance(failure, TaskLost) else failure
+    if options.shield.leaving is not None:
+        raise options.shield.leaving
     interrupted = result.status == "interrupted"
     if options.until_stop and result.state.budget and result.status == "complete":
         warn(SamplingWarning(

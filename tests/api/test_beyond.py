@@ -143,7 +143,7 @@ class FailsAtTheEnd:
 
 
 @pytest.mark.parametrize("gradient", [False, True])
-@pytest.mark.parametrize("error", [OSError("gone"), TypeError("odd"), SystemExit(3), MemoryError(),
+@pytest.mark.parametrize("error", [OSError("gone"), TypeError("odd"), MemoryError(),
                                    ValueError("bad"), KeyboardInterrupt()], ids=repr)
 def test_an_error_during_the_look_leaves_the_run(gradient, error):
     def run(total):
@@ -154,6 +154,25 @@ def test_an_error_during_the_look_leaves_the_run(gradient, error):
     assert result.draws.shape == (4, 1000, 2)
     assert result.status == "complete"
     assert len(result.state.unvisited) == 0
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("left", [20, 900])  # evaluations: in the look, and in the checks before
+def test_an_exit_during_a_check_ends_the_call_and_keeps_the_run(gradient, left, tmp_path):
+    """SIGTERM is often made a SystemExit."""
+    path = tmp_path / "run.fk"
+
+    def run(total, **options):
+        f = FailsAtTheEnd(SystemExit(3), gradient, total)
+        return quietly(fk.Target.from_python(f, 2, gradient=gradient), np.zeros(2), seed=1,
+                       **options)
+
+    whole = run(10**9)
+    with pytest.raises(SystemExit):
+        run(whole.evaluations - left, checkpoint=path)
+    kept = fk.load(path)
+    assert kept.trace.rows == 1000 or kept.status != "complete"
+    np.testing.assert_array_equal(kept.draws, whole.draws[:, :kept.draws.shape[1]])
 
 
 def test_a_density_of_many_modes_of_equal_weight_is_looked_at():

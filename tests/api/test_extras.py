@@ -214,6 +214,24 @@ def test_a_run_can_be_resumed_only_with_the_same_extras():
     np.testing.assert_array_equal(more.extras["a"], more.draws[..., 0])
 
 
+@pytest.mark.parametrize("share", [False, True])
+def test_extras_that_come_with_resume_through_an_executor(share):
+    """They are made for all draws, as in this process."""
+    bare = run(lambda x: -0.5 * x @ x, x0=np.zeros(2), share=share)
+    with ThreadPoolExecutor(2) as pool:
+        more = bare.resume(5, target=lambda x: (-0.5 * x @ x, {"n": int(100 * x[0])}),
+                           executor=pool)
+    np.testing.assert_array_equal(more.extras["n"], (100 * more.draws[..., 0]).astype(int))
+
+
+def test_extras_cannot_be_added_to_draws_in_a_store(tmp_path):
+    bare = run(lambda x: -0.5 * x @ x, x0=np.zeros(2))
+    for executor in (None, 1):
+        with pytest.raises(fk.SamplingError, match="which are in a store, have none"):
+            bare.resume(5, target=lambda x: (-0.5 * x @ x, {"a": x[0]}), executor=executor,
+                        store=tmp_path / f"more{executor}")
+
+
 def test_chains_with_and_without_extras():
     """Whichever comes first: one chain stays where the function returns none."""
     for sign in (-1, 1):

@@ -166,7 +166,8 @@ def has_rough_sd(state: RunState) -> bool:
 
 def may_go_on(state: RunState, options: RunOptions) -> bool:
     """Whether the run may double its steps: within its budget, or until a rule ends it."""
-    if state.status != "complete" or options.shield.waiting:
+    shield = options.shield
+    if state.status != "complete" or shield.waiting or shield.leaving is not None:
         return False
     if options.until_stop and options.stop is not None and options.stop.limits() != Limits():
         return bool(state.budget)  # the rule itself limits the time, or the evaluations

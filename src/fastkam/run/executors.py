@@ -11,6 +11,7 @@ from fastkam._core.engine.fault import Fault
 from fastkam.arguments import told
 from fastkam.run.faults import TaskLost
 from fastkam.run.loop import WATCH_SECONDS, Run
+from fastkam.run.records import fill
 from fastkam.run.tasks import LocalTasks, RemoteTasks, error_of
 
 TASK_SECONDS = 2.0  # duration of a task, which limits the work lost if a worker dies
@@ -202,6 +203,8 @@ class Dispatch(Run):
 
     def merge(self, part, piece):
         """Add the rows of a piece: all, or none if the store cannot be written."""
+        if piece.trace.records.n_extras and self.trace.records.fields is None:
+            fill(self.trace, self.target.bind())
         traces = (self.trace, piece.trace), (self.warmup, piece.warmup)
         marks = [trace.mark() for trace, _ in traces]
         try:

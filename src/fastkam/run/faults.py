@@ -59,7 +59,12 @@ def is_of_surrogate(fault: Fault) -> bool:
 
 
 def after_run(check: Callable[[], Result], shield: Shield) -> Result | None:
-    """The result of a check after a run; None if an error or Ctrl-C has ended it, not the run."""
+    """The result of a check after a run; None if an error or Ctrl-C has ended it, not the run.
+
+    SystemExit is raised again at the end of the call (`Shield.leaving`).
+    """
+    if shield.leaving is not None:
+        return None
     try:
         with shield.opened, np.errstate(all="ignore"):
             return check()
@@ -67,5 +72,7 @@ def after_run(check: Callable[[], Result], shield: Shield) -> Result | None:
         cause = error.cause if isinstance(error, Fault) else error
         if isinstance(cause, KeyboardInterrupt):
             shield.waiting = True
+        if isinstance(cause, SystemExit):
+            shield.leaving = cause
         log.info("a check after the run was ended by %r", cause)
         return None

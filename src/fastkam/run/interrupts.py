@@ -23,12 +23,15 @@ class Shield:
     ----------
     waiting : bool
         Whether a signal is pending.
+    leaving : SystemExit or None
+        An exception that was raised in a check after the run, and ends the call with it.
     """
 
     def __init__(self) -> None:
         self.previous: Callable[[int, FrameType | None], Any] | None = None
         self.waiting, self.closed = False, True
         self.process = 0
+        self.leaving: SystemExit | None = None
         self.opened = Opened(self)
 
     def __enter__(self) -> Shield:

@@ -87,7 +87,8 @@ class Records:
         start = int(self.filled[k] - self.base[k])
         if start < 0:  # the rows are in a store, without extras
             raise TypeError("the function must return extras at every point with a density, or at "
-                            f"none, and returned none at the first draws of chain {k}")
+                            f"none, and the first draws of chain {k}, which are in a store, have "
+                            "none")
         self.block[k, start : start + len(rows)] = rows
         self.filled[k] += len(rows)
 
@@ -172,6 +173,16 @@ def record(
             rows = np.concatenate([rows, more], axis=1)
         records.find(fields, n_extras)
         records.put(k, records.ordered(rows, fields))
+
+
+def fill(trace: Trace, target: Target) -> None:
+    """Compute the extras of all draws, which had none before the run was resumed."""
+    target.expect_extras()
+    for k, stop in enumerate(trace.counts.tolist()):
+        if stop:
+            rows, fields = noted(trace, k, {}, target, 0, stop, []), target.extras_fields() or {}
+            trace.records.find(fields, len(fields))
+            trace.records.put(k, trace.records.ordered(rows, fields))
 
 
 def check_complete(trace: Trace) -> None:
