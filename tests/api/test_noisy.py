@@ -274,6 +274,68 @@ def test_on_error_is_not_suggested_for_estimates(raises):
     assert "return" in str(caught.value)
 
 
+def random_effects(terms=60):
+    """Estimates of the log likelihood of counts y_i ~ Poisson(exp(mu + tau b_i)), and its value."""
+    y = np.array([0, 5, 1, 3, 12, 2, 4, 0, 2, 7, 1, 3, 6, 2, 1, 9, 0, 3, 2, 4])[:, None]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(100)
+
+    def terms_of(mu, tau, b):
+        with np.errstate(over="ignore"):
+            return y * (mu + tau * b) - np.exp(mu + tau * b)
+
+    def estimated(mu, tau, u):
+        log_w = terms_of(mu, tau, u.reshape(len(y), terms))
+        highest = log_w.max(axis=1, keepdims=True)
+        return float((highest[:, 0] + np.log(np.exp(log_w - highest).mean(axis=1))).sum())
+
+    def exact(mu, tau):
+        log_w = terms_of(mu, tau, nodes)
+        highest = log_w.max(axis=1, keepdims=True)
+        return float((highest[:, 0] + np.log(np.exp(log_w - highest) @ weights)).sum())
+
+    return fk.Target.from_estimator(estimated, n_aux=y.size * terms), exact
+
+
+def test_the_default_call_finds_the_mass_of_an_estimate_from_a_wide_prior():
+    """Where the prior puts the chains, estimates are useless: they stayed there."""
+    estimated, exact = random_effects()
+    prior = {"mu": stats.norm(0, 30), "tau": stats.halfnorm(scale=30)}
+    whole = fk.sample(exact, prior=prior, seed=1, progress=False)
+    x = whole.draws.reshape(-1, 2)
+    for seed in range(2):
+        result = fk.sample(estimated, prior=prior, seed=seed, draws=1000, progress=False)
+        assert isinstance(result.sampler, SAMPLERS["jumps"])
+        assert result.warnings == []
+        y = result.draws.reshape(-1, 2)
+        assert (abs(x.mean(axis=0) - y.mean(axis=0)) < 0.2 * x.std(axis=0)).all()
+        np.testing.assert_allclose(y.std(axis=0), x.std(axis=0), rtol=0.15)
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_the_default_call_finds_both_modes_of_an_estimate(prior):
+    def two(x, u):
+        high, low = -2 * float((x - 4) @ (x - 4)), -2 * float((x + 4) @ (x + 4))
+        return np.logaddexp(high, low) + float(u[0]) - 0.5
+
+    how = ({"prior": {"x": (stats.norm(0, 10), 2)}} if prior else {"x0": [4.0, 4.0]})
+    result = fk.sample(fk.Target.from_estimator(two, n_aux=1), **how, seed=1, progress=False)
+    assert result.warnings == []
+    assert 0.35 < (result.draws[..., 0] > 0).mean() < 0.65
+
+
+def test_estimates_that_are_mostly_0_are_not_reported_for_it():
+    """As in approximate Bayesian computation."""
+    def near(mu, log_sigma, u):
+        data = mu + math.exp(log_sigma) * u
+        return 0.0 if (data.mean() - 1) ** 2 + (data.std() - 2) ** 2 < 0.04 else -math.inf
+
+    prior = {"mu": stats.norm(0, 10), "log_sigma": stats.norm(0, 2)}
+    result = fk.sample(fk.Target.from_estimator(near, n_aux=10), prior=prior, seed=1, draws=500,
+                       progress=False, diagnose=False)
+    assert result.rejected["outside"].sum() > 0.9 * (result.evaluations - result.state.searched)
+    assert "rejected" not in [one.kind for one in result.warnings]
+
+
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_samplers_of_gradients_refuse_an_estimate(name):
     with pytest.raises(ValueError, match=r"needs the gradient of a known density, and .* estimate"):
@@ -290,7 +352,6 @@ def test_estimates_have_no_density_and_check_their_arguments():
         fk.Target.from_estimator(fk.TargetRecipe("a:b"), D)
     with pytest.raises(TypeError, match="has no estimate"):
         fk.as_target(densities.python, D).estimate(np.ones(D), np.ones(3))
-    assert isinstance(fk.choose_sampler(target, np.ones(D)).sampler, SAMPLERS["gam"])
 
 
 @pytest.mark.parametrize(("twin", "name"), caught_by("refused"))

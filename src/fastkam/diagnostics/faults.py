@@ -229,8 +229,12 @@ def not_a_logarithm(look: Look) -> Finding | None:
 
 
 def rejections(look: Look) -> Iterator[Finding]:
-    """Yield a finding if the density was zero or invalid at too many of the proposals."""
-    yield from often_rejected(look.rejected.sum(axis=0), look.evaluations.sum(), REJECTED,
+    """Yield a finding if the density was zero or invalid at too many of the proposals.
+
+    Estimates may be 0 anywhere, most of them in approximate Bayesian computation.
+    """
+    kinds = [kind for kind in REJECTED if kind != "outside" or not look.is_estimate]
+    yield from often_rejected(look.rejected.sum(axis=0), look.evaluations.sum(), kinds,
                               "which were rejected")
     yield from holes(look)
 

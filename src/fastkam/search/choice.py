@@ -129,24 +129,38 @@ def choose(
     watch : Watch, optional
         Reports the progress of the search, and ends it when it has used its share.
     """
-    d = points.shape[1]
-    if surrogate or target.is_estimate:
-        why = "a surrogate stands in for it" if surrogate else "the density is estimated"
-        found = find(target, points, chains, rng, search=search, surrogate=surrogate,
+    if surrogate:
+        found = find(target, points, chains, rng, search=search, surrogate=True,
                      executor=executor, watch=watch)
-        sampler: Sampler = GlobalAdaptiveMetropolis()
-        if search and not surrogate:
-            sampler, found = for_noise(sampler, target, found, rng, watch or Watch())
-        return Choice(sampler, why, found, PLAIN_TUNE)
-    gradient = has_gradient(target, points)
-    reason = f"the density has {'a' if gradient else 'no'} gradient"
+        return Choice(GlobalAdaptiveMetropolis(), "a surrogate stands in for it", found, PLAIN_TUNE)
+    watch = watch or Watch()
+    estimated = target.is_estimate
+    gradient = not estimated and has_gradient(target, points)
+    reason = ("the density is estimated" if estimated else
+              f"the density has {'a' if gradient else 'no'} gradient")
     if not search:
         unknown = NUTS() if gradient else ModeJumping(sampler="gam")
         return Choice(unknown, f"{reason}, and nothing was searched", unsearched(points),
                       PLAIN_TUNE)
     searcher = Searcher(target, points, rng, known, spread_over(executor, target), watch)
+    choice = chosen(searcher, chains, threads, reason, differentiable if gradient else None)
+    if not estimated:
+        return choice
+    sampler, found = for_noise(choice.sampler, target, choice.search, rng, watch)
+    return replace(choice, sampler=sampler, search=found)
+
+
+def chosen(
+    searcher: Searcher,
+    chains: int,
+    threads: int,
+    reason: str,
+    differentiable: Callable[[], Target] | None,
+) -> Choice:
+    """Make a search and choose a sampler by its outcome, as `choose` does."""
+    d, gradient = searcher.d, differentiable is not None
     with searcher.evaluate.helped(threads):
-        if gradient and d > MOST_GATHERED:
+        if differentiable is not None and d > MOST_GATHERED:
             nearly_normal = searcher.by_gradients(chains, differentiable())
             if nearly_normal is None:
                 found = searcher.brief(chains, disperse=True)
@@ -168,6 +182,8 @@ def choose(
         return Choice(plain, f"{reason}, and {why}", found, PLAIN_TUNE)
     if searcher.spent:
         return around_provisional(found, f"{reason}, and the search has ended early", gradient)
+    if searcher.evaluate.noise is not None:  # other noise moves the density
+        return around_provisional(found, f"{reason}, and with fixed noise a mixture fits it", False)
     return around_mixture(found, reason, gradient)
 
 
@@ -305,7 +321,9 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
 
 
 def around_provisional(search: Search, reason: str, gradient: bool) -> Choice:
-    """ModeJumping that begins with the mixture of a search that was cut short, and fits it again.
+    """ModeJumping that begins with a mixture that does not describe the density, and fits it again.
+
+    The search has been cut short, or the density is estimated.
     """
     q = search.mixture
     assert q is not None

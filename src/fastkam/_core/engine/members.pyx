@@ -24,6 +24,7 @@ from fastkam._core.engine.fault import Fault
 import numpy as np
 
 N_SEARCH = 100                              # points tried where x0 has no finite density
+N_SAME = 1000                               # estimates there before these
 NO_STEPS = np.zeros(0, np.int64)
 
 
@@ -123,8 +124,9 @@ cdef class Members:
         """Evaluate the starting points; search around those without a finite density.
 
         The k-th try adds N(0, s^2) to each coordinate; s grows from 0.01 (1 + |x0|) to 10 times
-        (1 + |x0|) by the last try. Raises Fault if none of 100 tries has a finite density. After a
-        Fault the chains are as before, so that the search can be repeated point by point.
+        (1 + |x0|) by the last try. Raises Fault if none of 100 tries has a finite density. An
+        estimate may be 0 by its noise alone: 1000 more at the point itself come first. After a Fault
+        the chains are as before, so that the search can be repeated point by point.
         """
         cdef ChainState s
         x = np.array([s.position for s in self.chains])
@@ -146,17 +148,18 @@ cdef class Members:
         """Search around the points (K, d); save the states of the generators used, {k: state}."""
         cdef ChainState s
         cdef int fault
-        cdef Py_ssize_t d = origins.shape[1]
-        for attempt in range(N_SEARCH + 1):
+        cdef Py_ssize_t d = origins.shape[1], same = N_SAME if self.noisy else 0
+        for attempt in range(same + N_SEARCH + 1):
             todo = False
             for k, s in enumerate(self.chains):
                 if not isfinite(s.c.logp_x):
                     todo = True
                     if (attempt or self.noisy) and k not in generators:
                         generators[k] = s.bit_generator.state
-                    if attempt:
+                    if attempt > same:
                         normals(s.c.rng, s.c.d, s.c.y)
-                        width = 0.01 * 1000 ** (attempt / N_SEARCH) * (1 + np.abs(origins[k]))
+                        share = (attempt - same) / N_SEARCH
+                        width = 0.01 * 1000**share * (1 + np.abs(origins[k]))
                         y = s.reals(s.c.y, (d,))
                         y[:] = origins[k] + width * y
                     else:
