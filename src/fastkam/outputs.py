@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_flag, checked_names
 from fastkam.diagnosed import Diagnosed
-from fastkam.run.files import check_path
+from fastkam.run.files import check_output
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -109,9 +109,7 @@ class Outputs(Diagnosed):
         """
         from fastkam.interop.arviz import to_netcdf
 
-        if path is None:
-            raise TypeError("path must be the path of a file, not None")
-        check_path("path", path)
+        check_output("path", path)
         to_netcdf(self.equally_weighted(), path)
 
     def to_datatree(self) -> DataTree:

@@ -26,7 +26,7 @@ from fastkam.diagnostics.agreement import LEAST_ESS, MOST_R_HAT
 from fastkam.diagnostics.checks import rejected_points
 from fastkam.diagnostics.table import Summary, cell, decimals
 from fastkam.parameters import Parameters
-from fastkam.run.files import check_path, replacing
+from fastkam.run.files import check_output, replacing
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
 
@@ -70,9 +70,7 @@ pre { background: #f5f5f5; padding: .7rem; overflow-x: auto; }
 
 def write_report(result: Result, path: str | os.PathLike[str], title: str | None = None) -> None:
     """Write the report of a result to the HTML file `path`: see `Result.report`."""
-    if path is None:
-        raise TypeError("path must be the path of a file, not None")
-    check_path("path", path)
+    check_output("path", path)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title must be a text, not {type(title).__name__}")
     text = page(result, title or "A run of fastkam")

@@ -155,12 +155,46 @@ def test_a_report_is_written(folder, capsys):
 
 @pytest.mark.parametrize(("name", "words"), [
     ("none/run.html", "--report must be a file in a folder that exists"),
-    ("logp.fk", "--report must be another file than the result"),
+    ("logp.fk", "--report and the result must be different files"),
+    ("../{}/logp.fk", "--report and the result must be different files"),
 ])
 def test_a_report_that_cannot_be_written_is_refused_before_the_run(folder, capsys, name, words):
+    name = name.format(folder.name)  # the same file by another path
     assert run("sample", "our_model:logp", "--dim", "2", "--report", name) == 2
     assert words in capsys.readouterr().err
     assert not (folder / "logp.fk").exists()
+
+
+def test_a_report_and_a_result_replace_no_run_and_no_calls(folder, capsys):
+    how = ("sample", "our_model:logp", "--dim", "2", "--draws", "5", "--tune", "5", "--sampler",
+           "rwm")
+    assert run(*how, "--evaluations", "calls.fk") == 0
+    before = (folder / "logp.fk").read_bytes()
+    assert run("summary", "logp.fk", "--report", "logp.fk") == 2
+    assert "another file than that of a run, or of its calls, not 'logp.fk'" in (
+        capsys.readouterr().err)
+    for word in ("--report", "--out"):
+        assert run(*how, "--evaluations", "calls.fk", word, "calls.fk") == 2
+    assert run(*how, "--evaluations", "new.fk", "--out", "new.fk") == 2
+    assert "the result and --evaluations must be different files, not both 'new.fk'" in (
+        capsys.readouterr().err)
+    result = fk.load("logp.fk")
+    for write in (result.report, result.to_netcdf):
+        for name in ("logp.fk", "calls.fk"):
+            with pytest.raises(ValueError, match="another file than that of a run"):
+                write(name)
+    assert (folder / "logp.fk").read_bytes() == before
+    assert len(fk.Evaluations("calls.fk").x)
+
+
+def test_a_checkpoint_that_is_moved_aside_is_mentioned(folder, capsys):
+    for seed in ("1", "2"):
+        assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "5",
+                   "--sampler", "rwm", "--checkpoint", "check.fk", "--seed", seed) == 0
+    assert (folder / "check.fk.bak").exists()
+    printed = capsys.readouterr()
+    assert printed.err.count("check.fk' had 80 draws") == 1
+    assert "R-hat" not in printed.err  # findings are below the table
 
 
 def test_an_attribute_of_an_object_is_a_density(folder):

@@ -431,7 +431,7 @@ def test_calls_with_gradients_that_are_nan_are_read_again(path):
 
 
 def test_the_file_of_calls_is_not_that_of_the_run(path):
-    with pytest.raises(ValueError, match="checkpoint and evaluations must be different files"):
+    with pytest.raises(ValueError, match="checkpoint and evaluations must have different paths"):
         sample(lambda x: -0.5 * x @ x, evaluations=path, checkpoint=path, **OPTIONS)
     sample(lambda x: -0.5 * x @ x, evaluations=path, **OPTIONS)
     calls = path.read_bytes()

@@ -324,6 +324,11 @@ def test_rows_that_are_missing(tmp_path):
         fk.load(path)
 
 
+def test_a_checkpoint_in_the_place_of_the_store_is_refused(place):
+    with pytest.raises(ValueError, match="checkpoint and store must have different paths"):
+        SAMPLE(normal, np.ones(2), draws=9, store=place, checkpoint=place)
+
+
 def test_a_checkpoint_beside_the_store(place, tmp_path):
     """The checkpoint has the state, and the place of the draws."""
     options = {"tune": 30, "chains": 2, "seed": 5}

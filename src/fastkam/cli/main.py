@@ -7,13 +7,16 @@ import os
 import sys
 import traceback
 import warnings
+from functools import partial
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from fastkam._version import __version__
 from fastkam.cli.options import UsageError, find_target, read_init, read_sampler
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
-from fastkam.run.files import check_path
+from fastkam.run.files import check_output, check_path, place_of
 from fastkam.run.stored import StoredTrace
 
 
@@ -25,7 +28,8 @@ def main(argv=None):
     options = parser().parse_args(attached(sys.argv[1:] if argv is None else argv))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SamplingWarning)  # printed below the table
+            warnings.simplefilter("always", SamplingWarning)
+            warnings.showwarning = partial(say_warning, warnings.showwarning)
             return options.command(options)
     except UsageError as error:
         print(f"fastkam: {error}", file=sys.stderr)
@@ -36,6 +40,17 @@ def main(argv=None):
     except BrokenPipeError:  # the reader of our output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def say_warning(show, message, *where, **more):
+    """Print a warning about a run, except for what is printed below the table; show others."""
+    if not isinstance(message, SamplingWarning):
+        show(message, *where, **more)
+        return
+    result: Any = message.result
+    if result is None or (result.status != "interrupted" and not any(
+            one.text in str(message) for one in result.warnings)):
+        print(f"fastkam: {message}", file=sys.stderr)
 
 
 def attached(argv):
@@ -221,7 +236,7 @@ def sample(options):
 
     target = find_target(options.target)
     out = place(options, options.target.rpartition(":")[2] + ".fk")
-    check_report(options, out)
+    check_paths(options, out)
     x0 = start_of(options, target)
     sampler = read_sampler(options.sampler, options.set)
     return finish(options, options.target, out, lambda: say_choice(options, run(
@@ -278,7 +293,7 @@ def resume(options):
     target = find_target(options.target)
     in_store = isinstance(result.trace, StoredTrace) and Path(options.file).is_dir()
     out = Path(options.file) if in_store else place(options, options.file)
-    check_report(options, out)
+    check_paths(options, out)
     return finish(options, options.target, out, lambda: run(
         result,
         options.draws,
@@ -287,15 +302,18 @@ def resume(options):
     ))
 
 
-def check_report(options, out):
-    """Refuse, before any work, a report that could not be written, or a path given twice."""
-    if options.report is None:
-        return
-    check_folder("--report", Path(options.report))
-    others = [out] + ([Path(options.checkpoint)] if options.checkpoint else [])
-    if any(Path(options.report).absolute() == other.absolute() for other in others):
-        raise UsageError(f"--report must be another file than the result and the checkpoint, "
-                         f"not {options.report!r}")
+def check_paths(options, out):
+    """Refuse, before any work, a report that could not be written, and a file that is given twice.
+    """
+    if options.report is not None:
+        check_file(check_output, "--report", options.report)
+    files = {"--report": options.report, "the result": out, "--checkpoint": options.checkpoint,
+             "--evaluations": options.evaluations}
+    for one, other in combinations([name for name, path in files.items() if path is not None], 2):
+        same = place_of(files[one]) == place_of(files[other])
+        if same and (one, other) != ("the result", "--checkpoint"):
+            raise UsageError(f"{one} and {other} must be different files, not both "
+                             f"{str(files[one])!r}")
 
 
 def place(options, otherwise):
@@ -304,19 +322,16 @@ def place(options, otherwise):
         if options.out is not None:
             raise UsageError("--out must not be given with --store, which is where the draws go")
         return Path(options.store)
-    path = Path(options.out or otherwise)
-    check_folder("--out", path)
+    check_file(partial(check_path, result=True), "--out", options.out or otherwise)
+    return Path(options.out or otherwise)
+
+
+def check_file(check, name, path):
+    """Refuse the path of a file by a check of `fastkam.run.files`."""
     try:
-        check_path("--out", path, result=True)
+        check(name, path)
     except (ValueError, OSError) as error:
         raise UsageError(error) from error
-    return path
-
-
-def check_folder(name, path):
-    """Refuse the path of a file that could not be written."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UsageError(f"{name} must be a file in a folder that exists, not {str(path)!r}")
 
 
 def finish(options, target, out, run):
@@ -398,6 +413,8 @@ def summary(options):
     """fastkam summary"""
     from fastkam.result import load
 
+    if options.report:
+        check_file(check_output, "--report", options.report)
     try:
         result = load(options.file)
         if result.draws.shape[1]:

@@ -18,7 +18,7 @@ from fastkam.plots.trace import trace_row
 from fastkam.progress import text
 from fastkam.progress.notebook import Notebook, in_notebook
 from fastkam.progress.snapshot import Progress
-from fastkam.run.files import check_path
+from fastkam.run.files import check_output
 
 BINS = 30
 MOST_PAST = 500  # values of R-hat and ESS that are kept
@@ -61,7 +61,7 @@ class LiveFigure(Notebook):
     ) -> None:
         super().__init__()
         import_extra("matplotlib", ADVICE)
-        check_path("path", path)
+        check_output("path", path)
         self.path = None if path is None else Path(path)
         self.shows = in_notebook()
         if self.path is None and not self.shows:

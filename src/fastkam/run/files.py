@@ -45,6 +45,17 @@ def check_path(name: str, path: Any, *, result: bool = False) -> None:
                          f"{shown(path)}, which has something else: give another name")
 
 
+def check_output(name: str, path: Any) -> None:
+    """Refuse the path of a file that could not be written, or that has a run or its calls."""
+    if path is None:
+        raise TypeError(f"{name} must be the path of a file, not None")
+    check_path(name, path)
+    file = place_of(path)
+    if file.exists() and file.stat().st_size and (may_be_calls(file) or may_be_result(file)):
+        raise ValueError(f"{name} must be another file than that of a run, or of its calls, not "
+                         f"{shown(path)}: give another name")
+
+
 def check_place(name: str, path: Any) -> Path:
     """The file to which a path leads; otherwise an error that names the argument."""
     if not isinstance(path, (str, os.PathLike)):
@@ -60,6 +71,12 @@ def may_be_result(file: Path) -> bool:
     with file.open("rb") as opened:
         start = opened.read(64)
     return not start or (start[:4] == b"PK\3\4" and b".npy" in start)
+
+
+def may_be_calls(file: Path) -> bool:
+    """Whether a file begins as one of stored calls does (`fastkam.points.records`)."""
+    with file.open("rb") as opened:
+        return opened.read(8) == b"fkcalls1"
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:

@@ -74,10 +74,12 @@ class RunOptions:
             check_path("checkpoint", self.checkpoint, result=True)
             # the function may change the current folder
             object.__setattr__(self, "checkpoint", os.path.abspath(self.checkpoint))
-            calls = None if self.desk is None else self.desk.evaluations
-            if calls is not None and place_of(calls) == place_of(self.checkpoint):
-                raise ValueError("checkpoint and evaluations must be different files, not both "
-                                 f"{shown(calls)}")
+            others = {"evaluations": None if self.desk is None else self.desk.evaluations,
+                      "store": None if self.store is None else self.store.path}
+            for name, other in others.items():
+                if other is not None and place_of(other) == place_of(self.checkpoint):
+                    raise ValueError(f"checkpoint and {name} must have different paths, not both "
+                                     f"{shown(other)}")
         check_number("checkpoint_interval", self.checkpoint_interval, least=0)
         if self.store is not None:
             self.store.check_free()

@@ -125,8 +125,8 @@ cdef class Members:
 
         The k-th try adds N(0, s^2) to each coordinate; s grows from 0.01 (1 + |x0|) to 10 times
         (1 + |x0|) by the last try. Raises Fault if none of 100 tries has a finite density. An
-        estimate may be 0 by its noise alone: 1000 more at the point itself come first. After a Fault
-        the chains are as before, so that the search can be repeated point by point.
+        estimate may be 0 by its noise alone: 1000 more at the point itself come first. After a
+        Fault the chains are as before, so that the search can be repeated point by point.
         """
         cdef ChainState s
         x = np.array([s.position for s in self.chains])
