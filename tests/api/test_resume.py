@@ -442,3 +442,19 @@ def test_a_function_whose_data_have_changed_is_not_continued():
         first.resume(draws=10)
     with pytest.warns(fk.SamplingWarning, match="target is another density than that of the draws"):
         assert first.resume(draws=10, check_target=False).draws.shape[1] == 60
+
+
+@pytest.mark.parametrize("rule", [fk.stop.Evaluations(2000),
+                                  fk.stop.Evaluations(2000) | fk.stop.Time(600)])
+def test_a_limit_of_evaluations_is_that_of_the_call(rule, tmp_path):
+    """It was that of all calls: a second call made no draw."""
+    first = fk.sample(densities.python, np.zeros(2), sampler="ram", seed=1, stop=rule,
+                      diagnose=False)
+    first.save(tmp_path / "run.fk")
+    for result in (first.resume(stop=rule, diagnose=False),
+                   fk.resume(tmp_path / "run.fk", 10**4, stop=rule, diagnose=False,
+                             target=densities.python)):
+        assert first.evaluations + 1990 < result.evaluations <= first.evaluations + 2000
+        assert result.stopped_by == first.stopped_by == "Evaluations(count=2000)"
+        again = result.resume(stop=rule, diagnose=False, executor=1)
+        assert result.evaluations + 1990 < again.evaluations <= result.evaluations + 2000

@@ -122,6 +122,8 @@ def go_on(
 
     A run that has used its budget, or is complete without draws that suffice, gets it once more.
     """
+    if options.stop is not None:
+        options = options.ended_by(options.stop.after(state.evaluations))
     if more is not None:
         rows = int(state.trace.counts.max()) + more
         begun = replace(state, undecided=0, budget=0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -62,6 +63,10 @@ class StopRule:
     def check(self, layout: Layout) -> None:
         """Refuse, before any work, a rule that does not fit the names of the parameters."""
 
+    def after(self, evaluations: int) -> StopRule:
+        """The rule for a call that continues a run of this many evaluations."""
+        return self
+
     def __or__(self, other: StopRule) -> Either:
         return Either(self, check_rule(other))
 
@@ -76,24 +81,31 @@ class Evaluations(StopRule):
     The search takes at most a third of them, and the rest is divided equally among the chains, or
     is common to chains that step together. A chain that has made its share before its draws, with
     long trajectories, ends the run before the others have made theirs. Evaluations at the starting
-    points of the chains are not counted.
+    points of the chains are not counted, nor are those of earlier calls if a run is resumed.
     """
 
     count: int
+    before: int = field(default=0, init=False, repr=False, compare=False)  # of earlier calls
 
     def __post_init__(self) -> None:
         check_integer("count", self.count, least=1)
 
     def met(self, run: Run) -> bool:
-        return run.evaluations >= self.count or run.share_used
+        return run.evaluations >= self.before + self.count or run.share_used
+
+    def after(self, evaluations: int) -> StopRule:
+        own = copy.copy(self)
+        object.__setattr__(own, "before", evaluations)
+        return own
 
     def limits(self) -> Limits:
-        return Limits(evaluations=self.count)
+        return Limits(evaluations=self.before + self.count)
 
     def forecast(self, run: Run) -> float | None:
         if run.seconds_per_evaluation is None:
             return None
-        return max(0.0, (self.count - run.evaluations) * run.seconds_per_evaluation)
+        left = self.before + self.count - run.evaluations
+        return max(0.0, left * run.seconds_per_evaluation)
 
 
 UNITS = {"d": 86_400, "h": 3600, "min": 60, "s": 1}
@@ -154,6 +166,9 @@ class Pair(StopRule):
     def check(self, layout: Layout) -> None:
         self.one.check(layout)
         self.other.check(layout)
+
+    def after(self, evaluations: int) -> StopRule:
+        return type(self)(self.one.after(evaluations), self.other.after(evaluations))
 
 
 class Either(Pair):
