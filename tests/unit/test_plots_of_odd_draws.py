@@ -42,6 +42,21 @@ def test_a_coordinate_without_finite_draws_is_no_good_mixing(value, tmp_path):
     saved(figure, tmp_path)
 
 
+Z = np.random.default_rng(1).standard_normal((2, 60, 2))
+ODD = {"few numbers": 1.7e9 + 1e-6 * Z, "large and even": 1e16 + 2 * np.round(Z),
+       "constant": np.full_like(Z, 1e17), "largest": 1.7e308 * np.sign(Z),
+       "largest constant": np.full_like(Z, 1.7e308), "smallest": 5e-324 * np.round(Z)}
+
+
+@pytest.mark.parametrize("name", ["plot_trace", "plot_pair", "plot_2d"])
+@pytest.mark.parametrize("odd", ODD)
+def test_draws_of_few_numbers_and_the_largest_ones(odd, name, tmp_path):
+    figure = getattr(fk.plots, name)(with_draws(ODD[odd]))
+    figure.savefig(tmp_path / "figure.png", dpi=40)
+    limits = np.array([(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes])
+    assert np.isfinite(np.diff(limits)).all()
+
+
 def test_one_draw_is_seen(tmp_path):
     result = with_draws(np.random.default_rng(1).standard_normal((4, 1, 2)))
     figures = [fk.plots.plot_trace(result),

@@ -7,7 +7,16 @@ import numpy as np
 from fastkam.arguments import check_flag, check_integer, check_list, near, real_array, shown
 from fastkam.diagnostics.distances import check_bounds
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
-from fastkam.plots.select import MOST_BINS, MOST_COUNTED, MOST_POINTS, check_some, chosen, thinned
+from fastkam.plots.select import (
+    MOST_BINS,
+    MOST_COUNTED,
+    MOST_POINTS,
+    check_some,
+    chosen,
+    drawable,
+    thinned,
+    widened,
+)
 from fastkam.plots.style import (
     color_of,
     explain,
@@ -69,7 +78,7 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     side = max(3.4, min(11.0, 1.7 * k + 0.5))
     figure, axes = grid(k, k, (side, side), ax=ax, figsize=figsize)
     x, _ = thinned(what.draws, max(1, MOST_COUNTED // len(what.draws)))
-    limits = np.array([range_of(x[:, :, i]) for i in range(k)])
+    limits = np.array([range_of(x[:, :, i], max(bins, CELLS)) for i in range(k)])
     if equal:
         half = np.max(limits[:, 1] - limits[:, 0]) / 2
         middle = limits.mean(axis=1)
@@ -130,8 +139,11 @@ def marginal(axes, x, limits, bins):
     quiet(axes, "left")
 
 
-def range_of(x):
-    """Limits of an axis: the outermost draws, or the outermost that are not outliers."""
+def range_of(x, bins=CELLS):
+    """Limits of an axis: the outermost draws, or the outermost that are not outliers.
+
+    They are far enough apart for `bins` bins.
+    """
     values = finite(x)
     if not len(values):
         return np.array([-1.0, 1.0])
@@ -140,7 +152,7 @@ def range_of(x):
     if high - low > FAR * (inner[1] - inner[0]) > 0:
         low, high = inner
     margin = WIDE * (high - low if high > low else max(1.0, abs(low)))
-    return np.array([low - margin, high + margin])
+    return np.array(widened(low - margin, high + margin, bins))
 
 
 def outside(x, limits):
@@ -158,7 +170,7 @@ def density_of_draws(axes, x, limits):
 
     points = x.reshape(-1, 2)
     points = points[np.isfinite(points).all(axis=1)]
-    if len(points) < LEAST_CONTOURS or not (points.std(axis=0) > 0).all():
+    if len(points) < LEAST_CONTOURS or not (np.ptp(points, axis=0) > 0).all():
         return
     counts, *edges = np.histogram2d(points[:, 0], points[:, 1], bins=CELLS, range=limits)
     if not counts.any():
@@ -204,8 +216,8 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
     bins, equal = check_integer("bins", bins, least=2, most=MOST_BINS), check_flag("equal", equal)
     if logp is not None and not callable(logp):
         raise TypeError(f"logp must be a function, not {shown(logp)}")
-    draws = draws[:, :, [i, j]]
-    bounds = whole_range(draws) if bounds is None else check_bounds(bounds, 2)
+    draws = drawable(draws[:, :, [i, j]])
+    bounds = whole_range(draws, bins) if bounds is None else check_bounds(bounds, 2)
     figure, axes = grid(1, 1, size_of(bounds, equal), ax=ax, figsize=figsize)
     scatter(axes[0, 0], draws, bounds, logp, bins)
     labels = result.state.layout.labels
@@ -224,13 +236,13 @@ def size_of(bounds, equal):
     return max(2.6, scale * width + 0.8), max(2.0, scale * height + 0.6)
 
 
-def whole_range(draws):
-    """Bounds (2, 2) that hold all draws, with a margin."""
+def whole_range(draws, bins):
+    """Bounds (2, 2) that hold all draws, with a margin and room for `bins` bins."""
     ends = [(values.min(), values.max()) if len(values) else (-1.0, 1.0)
             for values in (finite(draws[:, :, k]) for k in range(2))]
     low, high = np.array(ends).T
     margin = WIDE * np.where(high > low, high - low, 1.0)
-    return np.stack([low - margin, high + margin], axis=1)
+    return np.stack(widened(low - margin, high + margin, bins), axis=1)
 
 
 def scatter(axes, draws, bounds, logp=None, bins=200):

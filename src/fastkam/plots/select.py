@@ -13,6 +13,8 @@ from fastkam.arguments import check_integer, shown
 MOST_POINTS = 4000  # points of a line or scatter plot: more cannot be distinguished
 MOST_COUNTED = 200_000  # draws of a coordinate behind a histogram, a density or ranks
 MOST_BINS = 2000  # of a histogram, and along each axis of the grid of a density
+LARGEST = 1e307  # number on an axis: some multiples of differences are finite, too
+SMALLEST = 1e-300  # width of a bar: the density within it is finite
 MOST_MEASURED = 2_000_000  # numbers by which the coordinates to be shown are chosen
 
 
@@ -67,7 +69,20 @@ def chosen(result, var_names, most, least=1):
 def thinned(draws, most):
     """(every k-th draw (chains, n, ...) so that each chain has at most `most`, k)."""
     every = max(1, -(-draws.shape[1] // most))
-    return draws[:, ::every], every
+    return drawable(draws[:, ::every]), every
+
+
+def drawable(x):
+    """x with LARGEST in the place of finite numbers beyond it."""
+    return np.where(np.isfinite(x), np.clip(x, -LARGEST, LARGEST), x)
+
+
+def widened(low, high, bins):
+    """(low, high), further apart if fewer than `bins` floating-point numbers are between them."""
+    apart = np.spacing(np.maximum(np.abs(low), np.abs(high)))
+    least = 2 * bins * np.maximum(apart, SMALLEST)
+    more = np.maximum(0.0, least - (high - low)) / 2
+    return low - more, high + more
 
 
 def spaced(every, what="draw"):

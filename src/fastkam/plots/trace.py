@@ -13,6 +13,7 @@ from fastkam.plots.select import (
     chosen,
     spaced,
     thinned,
+    widened,
 )
 from fastkam.plots.style import (
     GRAY,
@@ -97,7 +98,7 @@ def trace_row(axes, x, label, bins, first=0):
     """
     shown, every = thinned(x, MOST_POINTS)
     counted, _ = thinned(x, max(1, MOST_COUNTED // len(x)))
-    edges = np.histogram_bin_edges(known(counted), bins)
+    edges = edges_of(finite(counted), bins)
     # chains at the same place hide each other less if the lines are thin
     width = 0.5 if shown.shape[1] > 300 else 0.8
     steps = first + np.arange(x.shape[1])[::every]
@@ -119,10 +120,12 @@ def trace_row(axes, x, label, bins, first=0):
     return every
 
 
-def known(x):
-    """The finite numbers of x, or a 0 where there is none."""
-    values = finite(x)
-    return values if len(values) else np.zeros(1)
+def edges_of(x, bins):
+    """The edges of bins for the finite numbers x, few or none of which may be different."""
+    low, high = (x.min(), x.max()) if len(x) else (0.0, 0.0)
+    half = 0.5 if low == high else 0.0
+    low, high = widened(low - half, high + half, bins)
+    return np.linspace(low, high, bins + 1)
 
 
 def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=None):
