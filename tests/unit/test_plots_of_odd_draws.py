@@ -95,6 +95,28 @@ def test_one_coordinate_is_no_pair(name):
         getattr(fk.plots, name)(result)
 
 
+def test_axes_whose_tick_labels_are_hidden():
+    result = with_draws(np.random.default_rng(1).standard_normal((2, 50, 2)))
+    own = style.new_figure(3, 3).subplots(2, 1, sharex=True)
+    fk.plots.plot_rank(result, ax=own)
+    assert [label.get_ha() for label in own[1].get_xticklabels()] == ["left", "right"]
+    own = style.new_figure(5, 3).subplots(2, 3)
+    for _ in range(2):
+        fk.plots.plot_trace(result, ax=own)
+
+
+def test_contours_of_a_density_that_is_nan_somewhere():
+    result = with_draws(np.random.default_rng(1).standard_normal((2, 50, 2)))
+    def logp(X, what=np.nan):
+        return np.where(X[:, 0] < -1, what, -0.5 * np.square(X).sum(axis=1))
+
+    (contours,) = fk.plots.plot_2d(result, logp=logp).axes[0].collections
+    assert contours.levels[0] > 0
+    for wrong in (lambda X: logp(X, np.inf), lambda X: np.full(len(X), np.nan)):
+        with pytest.raises(ValueError, match=r"logp must be below \+inf, and finite somewhere"):
+            fk.plots.plot_2d(result, logp=wrong)
+
+
 @pytest.mark.parametrize(("every", "words"), [
     (1, ""), (2, "every 2nd draw"), (3, "every 3rd draw"), (11, "every 11th draw"),
     (22, "every 22nd draw"), (101, "every 101st draw"), (112, "every 112th draw")])

@@ -195,7 +195,7 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
         The coordinates, by their numbers or their labels.
     logp : callable, optional
         ``logp(X) -> (k,)`` for X (k, 2): their log density up to a constant. Its contours hold
-        50 %, 90 % and 99 % of the mass within the bounds.
+        50 %, 90 % and 99 % of the mass within the bounds. NaN is -inf.
     bounds : array (2, 2), optional
         Limits of the axes; by default those of all draws, with a margin.
     bins : int
@@ -267,7 +267,10 @@ def contours(axes, logp, bounds, bins):
         raise
     if values.shape != (bins * bins,):
         raise ValueError(f"logp must return ({bins * bins},) numbers, not {values.shape}")
-    values = values.reshape(bins, bins)
+    values = np.where(np.isnan(values), -np.inf, values).reshape(bins, bins)
+    if not np.isfinite(values.max()):
+        raise ValueError(f"logp must be below +inf, and finite somewhere within the bounds, where "
+                         f"its maximum is {values.max()}: give other bounds=, or mend logp")
     lines(axes, places, np.exp(values - values.max()), MASSES)
 
 

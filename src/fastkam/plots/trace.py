@@ -202,8 +202,8 @@ def rank_bars(axes, x):
     axes.set_xlim(edges[0], edges[-1])
     axes.tick_params(labelsize=7)
     axes.set_xticks([edges[0], edges[-1]], ["low", "high"])
-    labels = axes.get_xticklabels()
-    labels[0].set_horizontalalignment("left")
-    labels[-1].set_horizontalalignment("right")
+    # none if they are hidden, as within shared axes
+    for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=False):
+        label.set_horizontalalignment(side)
     quiet(axes)
     return every
