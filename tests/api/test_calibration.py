@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import fastkam as fk
+from fastkam.plots.style import plain
 from fastkam.testing.fits import Fit
 from fastkam.testing.ranks import band, counts_below, p_value_of, uniformity
 
@@ -414,15 +415,15 @@ def test_bad_arguments(change, error, says):
 def test_figures(m, kind, tmp_path):
     pytest.importorskip("matplotlib")
     rng = np.random.default_rng(m)
-    names = [f"q[{i}]" for i in range(m)]
-    fits = [Fit(np.zeros(1), {name: int(rng.integers(0, 31)) for name in names} | {"q[0]": i % 5},
+    names = [f"q[{i}]" for i in range(m - 1)] + ["$a\\x"]
+    fits = [Fit(np.zeros(1), {name: int(rng.integers(0, 31)) for name in names} | {names[0]: i % 5},
                 dict.fromkeys(names, 0), set(), 100.0) for i in range(60)]
     found = fk.testing.Calibration.of(fits, 30, 0.01)
     figure = found.plot(kind)
     figure.savefig(tmp_path / "ranks.png", dpi=40)
     panels = [axes for axes in figure.axes if axes.get_visible()]
     assert len(panels) == min(m, 16)
-    assert panels[0].get_title().startswith("q[0], p = ")
+    assert panels[0].get_title().startswith(f"{plain(names[0])}, p = ")
     for width in (2.0, 12.0):
         small = found.plot(kind, names=names[:3], columns=2, width=width)
         assert small.get_size_inches()[0] == width

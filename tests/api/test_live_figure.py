@@ -46,6 +46,13 @@ def test_a_live_figure_follows_the_run(tmp_path, monkeypatch):
     np.testing.assert_array_equal(result.draws, plain.draws)
 
 
+def test_names_are_no_mathematics(tmp_path):
+    live = LiveFigure(tmp_path / "run.png", seconds=1e-6, var_names=["$a\\x", "$b"])
+    fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), progress=live, names=["$a\\x", "c$"], draws=50,
+              tune=0, sampler="rwm", search=False, diagnose=False)
+    assert live.path.stat().st_size > 1000
+
+
 @pytest.mark.parametrize(("given", "says"), [
     ({}, "path must be given outside of a notebook"),
     ({"path": "a.txt"}, "path must end with .png"), ({"path": "nowhere/a.png"}, "path must be"),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fastkam.arguments import check_integer, check_number, import_extra, shown
-from fastkam.plots.style import ADVICE, GRAY, few_ticks, new_figure, quiet, title
+from fastkam.plots.style import ADVICE, GRAY, few_ticks, new_figure, plain, quiet, title
 from fastkam.plots.trace import trace_row
 from fastkam.progress import text
 from fastkam.progress.notebook import Notebook, in_notebook
@@ -133,8 +133,8 @@ class LiveFigure(Notebook):
         self.course(axes[-1])
         for one in axes.flat:
             one.tick_params(labelsize=8)
-        figure.suptitle("\n".join([text.one(progress), *self.unknown(progress)]), fontsize=8,
-                        x=0.01, ha="left")
+        said = "\n".join([text.one(progress), *self.unknown(progress)])
+        figure.suptitle(plain(said, len(said)), fontsize=8, x=0.01, ha="left")
         return figure
 
     def unknown(self, progress: Progress) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastkam.arguments import check_integer, check_number, near
-from fastkam.plots.style import new_figure
+from fastkam.plots.style import new_figure, plain
 from fastkam.testing.ranks import band, counts_below
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def plot_ranks(found: Calibration, kind: str, names: Sequence[str] | None, colum
     wrong = set(found.deviating)
     for axes, name in zip(panels.flat, shown, strict=False):
         draw(axes, found.ranks[name], found.draws, rate, WRONG if name in wrong else RIGHT)
-        axes.set_title(f"{name}, p = {found.p_values[name]:.2g}", fontsize=8)
+        axes.set_title(f"{plain(name)}, p = {found.p_values[name]:.2g}", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
     for axes in panels.flat[len(shown):]:
