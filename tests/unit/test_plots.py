@@ -271,6 +271,8 @@ def test_modes_must_be_known(result):
         fk.plots.plot_modes(result)
     with pytest.raises(TypeError, match="modes must return 600 integers, not float64"):
         fk.plots.plot_modes(result, lambda x: x[:, 0])
+    with pytest.raises(ValueError, match="weights must be one per mode, of which there are 2, n"):
+        fk.plots.plot_modes(result, np.eye(3)[:2], weights=[0.5, 0.3, 0.2])
     with pytest.raises(ValueError, match=r"modes must be a function or centers \(k, 3\)"):
         fk.plots.plot_modes(result, [[0.0, 1.0]])
 

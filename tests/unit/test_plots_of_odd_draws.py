@@ -15,10 +15,11 @@ def texts(axes):
     return [text.get_text() for text in axes.texts]
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["plot_autocorr", "plot_ess"])
-def test_an_empty_panel_says_why(name, tmp_path):
+def test_an_empty_panel_says_why(name, value, tmp_path):
     x = np.random.default_rng(1).standard_normal((2, 50, 3))
-    x[:, :, 1], x[:, 3, 2] = 3.0, np.nan
+    x[:, :, 1], x[:, 3, 2] = 3.0, value
     figure = getattr(fk.plots, name)(with_draws(x))
     assert [texts(axes) for axes in figure.axes] == [[], ["never moves"], ["not finite"]]
     saved(figure, tmp_path)

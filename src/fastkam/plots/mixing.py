@@ -78,7 +78,8 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
         one.set_ylim(max(-1.02, min(one.get_ylim()[0], -0.15)), 1.02)
         one.set_yticks([0, 0.5, 1.0])
         if not moves:
-            explain(one, "not finite" if np.isnan(used[:, :, i]).any() else "never moves")
+            known = np.isfinite(used[:, :, i]).all()
+            explain(one, "never moves" if known else "not finite")
         one.set_xlabel("lag (draws)", fontsize=8)
         few_ticks(one, y=0, whole=True)
         quiet(one)

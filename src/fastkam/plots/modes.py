@@ -101,6 +101,9 @@ def described(result, kept, modes, weights):
         raise ValueError(f"modes must be a function or centers (k, {result.d}), not of shape "
                          f"{centers.shape}")
     centers = check_array("modes", centers)
+    if weights is not None and len(weights) != len(centers):
+        raise ValueError(f"weights must be one per mode, of which there are {len(centers)}, not "
+                         f"{len(weights)}")
     scale = kept.reshape(-1, result.d).std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
 
