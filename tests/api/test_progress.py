@@ -407,6 +407,11 @@ def test_lines_come_at_their_interval():
     assert rare == []  # it took less than 30 seconds
 
 
+def test_an_error_of_the_users_function_is_no_lost_terminal():
+    with pytest.raises(fk.SamplingError, match="stopped by ValueError: invalid literal for int"):
+        fk.sample(densities.python, X0, progress=fk.progress.Lines(int, 0.0), **OPTIONS)
+
+
 def test_a_logger_receives_lines(caplog, monkeypatch):
     caplog.set_level(logging.INFO, "mine")
     monkeypatch.setattr(fk.progress.Lines.__init__, "__defaults__", (None, 0.0))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from fastkam.arguments import shown
-from fastkam.progress.lines import Lines
+from fastkam.progress.lines import Lines, write_error
 from fastkam.progress.monitor import Monitor
 from fastkam.progress.notebook import Notebook, in_notebook
 from fastkam.progress.snapshot import Progress
@@ -100,6 +100,13 @@ class Reporter:
         """Whether to report how far the run is when it ends."""
         return self.wanted and (not isinstance(self.view, Lines) or self.view.ends)
 
+    @property
+    def gone(self) -> tuple[type[Exception], ...]:
+        """The exceptions of a terminal that is gone: a ValueError may be that of a user's function.
+        """
+        own = isinstance(self.view, Lines) and self.view.write is not write_error
+        return (OSError,) if own else (OSError, ValueError)
+
     def stop(self) -> None:
         """Ask the run to end."""
         self.asked = True
@@ -108,7 +115,7 @@ class Reporter:
         if self.view is not None:
             try:
                 self.view(progress)
-            except (OSError, ValueError):  # its terminal is gone: the run continues
+            except self.gone:  # the run continues
                 self.__exit__()
                 self.wanted, self.function, self.view = False, None, None
         elif self.function is not None:
@@ -119,7 +126,7 @@ class Reporter:
 
     def __exit__(self, *error: object) -> None:
         if self.view is not None:
-            with suppress(OSError, ValueError):  # its terminal is gone
+            with suppress(OSError, ValueError):  # its terminal is gone; the run has ended
                 self.view.close()
 
 
