@@ -14,7 +14,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from typing import Any
 
-from fastkam.arguments import check_flag, check_integer, check_number, checked_names, near
+from fastkam.arguments import check_flag, check_integer, check_number, checked_names, near, shown
 from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.progress.reporter import interactive
 from fastkam.run.sending import or_cloudpickle, portable_target
@@ -103,7 +103,8 @@ def calibration(
     ------
     TypeError, ValueError
         For a bad argument, before any work. Also the user's own exception, if each of the first
-        three data sets raises one in a run of one draw.
+        three data sets raises one in a run of one draw; and for quantities that are not the same
+        for all data.
     SamplingError
         If every fit has failed.
 
@@ -195,6 +196,7 @@ def carried_out(
         for fit in tqdm(coming, total=n, unit=" fits", disable=not show):
             if fit.interrupted:
                 raise KeyboardInterrupt
+            check_quantities(made, fit)
             made.append(fit)
     except (KeyboardInterrupt, BrokenExecutor) as error:
         if not any(fit.ranks for fit in made):
@@ -204,6 +206,15 @@ def carried_out(
     finally:
         coming.close()
     return made, ended
+
+
+def check_quantities(made: list[Fit], fit: Fit) -> None:
+    """Refuse a fit with other quantities than those made before."""
+    known = next((one.ranks for one in made if one.ranks), fit.ranks)
+    if fit.ranks and (other := sorted(known.keys() ^ fit.ranks.keys())):
+        raise ValueError("quantities must return the same names and shapes for all data, and fit "
+                         f"{len(made)} differs from those before in {shown(other)}: return them "
+                         "always")
 
 
 def fitted(fits: Fits, n: int, executor: CallExecutor | None) -> Generator[Fit, None, None]:

@@ -94,6 +94,9 @@ class Fits:
         self.alone = Problem(nothing, prior, **self.of_problem | alone, named=False)
         self.alone.need_prior("calibration")
         self.labels = self.alone.layout.labels
+        if LOG_LIKELIHOOD in self.labels:
+            raise ValueError(f"prior names a parameter {LOG_LIKELIHOOD!r}, which is a quantity "
+                             "already: give it another name")
 
     def stream(self, i: int) -> np.random.SeedSequence:
         """The randomness of fit i."""
