@@ -144,7 +144,7 @@ Kind = TypeVar("Kind", bound=Parameters)
 
 def chosen(what: str, value: Any, kind: type[Kind], others: tuple[str, ...] = ()) -> Kind:
     """An object of `kind` from itself or from its class's short name."""
-    if isinstance(value, kind):
+    if isinstance(value, kind) and type(value) is not kind:  # which does nothing
         return value
     if isinstance(value, str) and value in kind.NAMES:
         made: Kind = kind.NAMES[value]()

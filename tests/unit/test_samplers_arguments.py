@@ -35,7 +35,7 @@ BAD = {  # values that are bad wherever the parameter occurs
     "scale_gain": [-0.1, 1.0, np.nan, "x", None],
     "mean_gain": [0, 1.0, -0.1, np.nan, "x"],
     "min_diagonal": NOT_POSITIVE,
-    "kernel": ["cosine", None, 1.0, Gaussian],
+    "kernel": ["cosine", None, 1.0, Gaussian, fk.kernels.Kernel()],
     "subsample": [-1, 1.5, "x", True, None],
     "step_size": NOT_POSITIVE,
     "gamma": [value for value in NOT_A_SEQUENCE if value is not None],

@@ -76,6 +76,8 @@ REFUSED = {
     "a class's name": ({"sampler": "RobustAdaptiveMetropolis"}, "did you mean 'ram'?"),
     "a name of textbooks": ({"sampler": "Metropolis-Hastings"}, "did you mean 'rwm'?"),
     "no such sampler": ({"sampler": "gibbs sampling"}, "not 'gibbs sampling'"),
+    "no sampler": ({"sampler": fk.samplers.Sampler()}, "sampler must be .* not Sampler()"),
+    "no schedule": ({"schedule": fk.schedules.Schedule()}, "schedule must be .* not Schedule("),
     "a dict": ({"sampler": {"name": "ram"}}, "sampler must be a Sampler or one of .*not {'name'"),
     # names of arguments
     "misspelled": ({"drws": 10}, "sample() has no argument 'drws': did you mean 'draws'?"),
