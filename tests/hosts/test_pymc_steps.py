@@ -87,6 +87,20 @@ def test_step_method(model, theirs, cores):
     assert 0.1 < float(ours.sample_stats["accepted"].mean()) < 0.5
 
 
+def test_without_tuning_nothing_is_learned():
+    with pm.Model() as normal:
+        pm.Normal("a", 0, 1)
+        method = step.AdaptiveStep()
+    for _ in range(2):  # PyMC resets the step method before each chain
+        method.reset_tuning()
+        assert method.tune
+        method.stop_tuning()
+        point = normal.initial_point()
+        for _ in range(20):
+            point, _ = method.step(point)
+        assert method.chains.chains[0].n_adapted == 0
+
+
 def test_the_step_goes_on_as_the_other_variables_move():
     """A mixture, whose discrete labels PyMC moves; their sum is known."""
     y = np.array([-2.1, -1.9, -2.0, 1.9, 2.2, 2.0, 2.1])

@@ -74,6 +74,8 @@ class AdaptiveStep(ArrayStepShared):
             self.chains = Chains(
                 self.evaluate, q, sampler=self.sampler, scales=scales, restarts=RESTARTS,
                 seed=np.random.SeedSequence(self.rng.integers(2**62)))
+            if not self.tune:  # PyMC has stopped tuning before the first step
+                self.chains.freeze()
         elif self.shared or not np.array_equal(q, self.chains.x):
             self.chains.place(q, [np.nan])  # other variables have moved
         before = self.chains.evaluations
@@ -89,4 +91,4 @@ class AdaptiveStep(ArrayStepShared):
 
     def reset_tuning(self) -> None:
         """Forget what has been learned; PyMC calls this before each chain."""
-        self.chains = None
+        self.tune, self.chains = True, None
