@@ -97,6 +97,13 @@ def test_states_are_what_the_function_returned():
     assert abs(sampler.acceptance_fraction.mean() - moved) < 0.05
 
 
+@pytest.mark.parametrize("sampler", ["pt", "scout", fk.ModeJumping(sampler="pt")])
+def test_a_swap_to_a_point_of_an_earlier_step_has_its_blobs(sampler):
+    sampler = run(60, walkers=6, f=lambda x: (log_prob(x), 3 * x[0]),
+                  moves=hosts.AdaptiveMove(sampler, share=False))
+    np.testing.assert_array_equal(sampler.get_blobs(), 3 * sampler.get_chain()[..., 0])
+
+
 def test_iterating_is_running():
     a = run(30).get_chain()
     np.random.seed(1)

@@ -76,7 +76,11 @@ class AdaptiveMove(emcee.moves.Move):
         self.chains.step()
         moved = self.chains.moved
         found = emcee.State(self.chains.x[moved], log_prob=self.chains.logp[moved])
-        if self.blobs:
+        if state.blobs is not None:
+            # a swap of replicas moves a walker to a point of an earlier step
+            lost = [one for one in found.coords if one.tobytes() not in self.rows]
+            if lost:
+                self.evaluate(np.array(lost))
             found.blobs = np.concatenate(self.blobs)[
                 [self.rows[one.tobytes()] for one in found.coords]]
         return self.update(state, found, moved, moved), self.chains.accepted
