@@ -253,14 +253,26 @@ def test_constant_columns_are_dropped_with_a_note(tmp_path):
     np.testing.assert_array_equal(read.y, [0, 1, 1])
 
 
+def test_columns_get_names_that_a_run_takes(tmp_path, demo_parts):
+    path = tmp_path / "t.csv"
+    path.write_text(",a/b,a|b,intercept,chain,c,c=v,y\n" + "".join(
+        f"{i},{i % 3},{i % 4},{i % 5},{i % 7},{'uv'[i % 2]},{i % 11},{i // 3 % 2}\n"
+        for i in range(24)))
+    assert main(["demo", "--data", str(path), "--label", "y", "--out", str(tmp_path),
+                 "--quick"]) == 0
+    assert fk.load(tmp_path / "regression.fk").names == [
+        "column 1", "a|b", "a|b'", "intercept'", "chain'", "c=v", "c=v'", "intercept"]
+
+
 @pytest.mark.parametrize(("text", "label", "expected"), [
     ("a,y\n1,0\n2,1\n", "z", "--label must be a column of .*, not 'z': a, y"),
-    ("a,y\n1,0\n,1\n", "y", "row 3, column 'a' has no value"),
-    ("a,y\n1,0\nNA,1\n", "y", r"row 3, column 'a' has no value \('NA'\)"),
-    ("a,y\n1,0\n2,?\n", "y", "row 3, column 'y' has no value"),
+    ("a,y\n1,0\n,1\n", "y", "line 3, column 'a' has no value"),
+    ("a,y\n1,0\nNA,1\n", "y", r"line 3, column 'a' has no value \('NA'\)"),
+    ("a,y\n1,0\n2,?\n", "y", "line 3, column 'y' has no value"),
     ("a,y\n1,0\n2,1\n3,2\n", "y", "must be a column of two values; 'y' has 0.0, 1.0, 2.0"),
     ("a,y\n1,0\n2,0\n", "y", "must be a column of two values; 'y' has 0.0"),
-    ("a,y\n1,0\n2,1,3\n", "y", "row 3 has 3 values, but the header names 2"),
+    ('a,y\n\n"1\n",0\n2,1\n,1\n', "y", "line 6, column 'a' has no value"),
+    ("a,y\n1,0\n\n2,1,3\n", "y", "line 4 has 3 values, but the header names 2"),
     ("a,a,y\n1,1,0\n2,1,1\n", "y", "names a column twice"),
     ("a,y\n5,0\n5,1\n", "y", "has no column to predict 'y' from"),
     ("y\n0\n1\n", "y", "has no column to predict 'y' from"),
@@ -284,6 +296,8 @@ def test_a_missing_table_is_refused(tmp_path, capsys):
     assert "--data cannot be read" in capsys.readouterr().err
     assert main(["demo", "--data", "x.csv"]) == 2
     assert "--data and --label go together" in capsys.readouterr().err
+    assert main(["demo", "--seed", "-1", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "fastkam: --seed must be at least 0, not -1\n"
 
 
 def test_regression(demo_parts, data, tmp_path, capsys):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fastkam._version import __version__
+from fastkam.arguments import check_integer
 from fastkam.cli.options import UsageError, find_target, read_init, read_sampler
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
@@ -205,6 +206,7 @@ def demo(options):
 
     folder = Path(options.out)
     try:
+        check_integer("--seed", options.seed, least=0)
         if options.data is not None:
             read = table.read_table(options.data, options.label)
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,8 @@ import numpy as np
 import fastkam as fk
 from fastkam.demo import report
 from fastkam.diagnostics.checks import convergence
-from fastkam.plots.style import new_figure
+from fastkam.plots.style import new_figure, plain
+from fastkam.run.shapes import RESERVED
 from fastkam.samplers.metropolis import OPTIMAL
 
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none", "."}
@@ -54,13 +55,13 @@ def read_table(path, label):
     A column of texts becomes one indicator for each of its values but the first; constant columns
     are dropped.
     """
-    header, rows = read_csv(path)
+    header, rows, lines = read_csv(path)
     if label not in header:
         raise ValueError(f"--label must be a column of {path}, not {label!r}: {', '.join(header)}")
-    for number, row in enumerate(rows, start=2):
+    for line, row in zip(lines, rows, strict=True):
         for name, text in zip(header, row, strict=True):
             if text.strip().lower() in MISSING:
-                raise ValueError(f"{path}: row {number}, column {name!r} has no value ({text!r})")
+                raise ValueError(f"{path}: line {line}, column {name!r} has no value ({text!r})")
     columns = {name: [row[i].strip() for row in rows] for i, name in enumerate(header)}
     y, notes = binary(columns.pop(label), label)
     names, features = [], []
@@ -73,29 +74,45 @@ def read_table(path, label):
             features.append((values - values.mean()) / values.std(ddof=1))
     if not features:
         raise ValueError(f"{path} has no column to predict {label!r} from")
-    return Table(np.column_stack([*features, np.ones(len(y))]), y, [*names, "intercept"], notes)
+    return Table(np.column_stack([*features, np.ones(len(y))]), y,
+                 [*distinct(names), "intercept"], notes)
+
+
+def distinct(names):
+    """The names as `sample` takes them: different ones, without slashes."""
+    found: list[str] = []
+    for name in names:
+        name = name.replace("/", "|")
+        while name in (*found, *RESERVED, "intercept"):
+            name += "'"
+        found.append(name)
+    return found
 
 
 def read_csv(path):
-    """(header, rows) of texts, all rows of one length."""
+    """(header, rows, lines): texts, all rows of one length, and the line at which each ends.
+
+    A column without a name gets one by its place.
+    """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            header, *rows = [row for row in csv.reader(file) if row]
+            reader = csv.reader(file)
+            (header, _), *below = [(row, reader.line_num) for row in reader if row]
     except OSError as error:
         raise ValueError(f"--data cannot be read: {error}") from None
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path} is not a CSV file with a header: {error}") from None
-    header = [name.strip() for name in header]
+    header = [name.strip() or f"column {place}" for place, name in enumerate(header, start=1)]
     if len(set(header)) < len(header):
         raise ValueError(f"{path} names a column twice: {', '.join(header)}")
-    for number, row in enumerate(rows, start=2):
+    for row, line in below:
         if len(row) != len(header):
             raise ValueError(
-                f"{path}: row {number} has {len(row)} values, but the header names {len(header)}"
+                f"{path}: line {line} has {len(row)} values, but the header names {len(header)}"
             )
-    if len(rows) < 2:
-        raise ValueError(f"{path} has {len(rows)} rows below the header: too few")
-    return header, rows
+    if len(below) < 2:
+        raise ValueError(f"{path} has {len(below)} rows below the header: too few")
+    return header, *zip(*below, strict=True)
 
 
 def numbers(texts):
@@ -258,6 +275,6 @@ def figure(known):
     axes.hlines(places, known["q5"][order], known["q95"][order], color="C0")
     axes.plot(known["mean"][order], places, "o", ms=4, color="C0")
     axes.axvline(0, color="black", lw=0.6)
-    axes.set_yticks(places, [known.labels[i] for i in order])
+    axes.set_yticks(places, [plain(known.labels[i]) for i in order])
     axes.set(xlabel="coefficient of the standardized feature", title="posterior mean and 90 %")
     return drawn
