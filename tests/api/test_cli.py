@@ -218,6 +218,15 @@ def test_a_start_from_a_file(folder, name, text, expected):
     np.testing.assert_array_equal(fk.load("x.fk").state.x0, expected)
 
 
+@pytest.mark.parametrize("start", ["-.5,1", "-0.5,1"])
+def test_a_negative_start_and_names_with_spaces(folder, start):
+    assert run("sample", "our_model:logp", "--init", start, "--names", "a, b", "--draws", "5",
+               "--tune", "0", "--out", "x.fk") == 0
+    result = fk.load("x.fk")
+    np.testing.assert_array_equal(result.state.x0[0], [-0.5, 1.0])
+    assert list(result.shapes) == ["a", "b"]
+
+
 def test_a_start_by_name(folder):
     """For a function of named parameters."""
     (folder / "named.py").write_text("def logp(mu, tau):\n    return -mu * mu - tau * tau\n")

@@ -59,7 +59,8 @@ def attached(argv):
     argv, joined = list(argv), []
     while argv:
         word = argv.pop(0)
-        if word in ("--init", "--set") and argv and argv[0][:1] == "-" and argv[0][1:2].isdigit():
+        number = argv and argv[0][:1] == "-" and argv[0][1:2].replace(".", "0").isdigit()
+        if word in ("--init", "--set") and number:
             word = f"{word}={argv.pop(0)}"
         joined.append(word)
     return joined
@@ -254,7 +255,7 @@ def sample(options):
         share=options.share,
         thin=options.thin,
         seed=options.seed,
-        names=options.names.split(",") if options.names else None,
+        names=[one.strip() for one in options.names.split(",")] if options.names else None,
         **how_to_run(options),
     )))
 
