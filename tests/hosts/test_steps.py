@@ -1,5 +1,8 @@
 """Chains that make one step at a time, and those that ask for their density; without a package."""
 
+import importlib
+import sys
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -29,6 +32,16 @@ def course(made, steps):
         made.step()
         found.append(made.x)
     return np.array(found)
+
+
+@pytest.mark.parametrize("host", ["bilby", "cobaya", "emcee", "emcee_move", "pints", "pymc",
+                                  "pymc_step", "pypesto"])
+def test_a_missing_package_is_named(host, monkeypatch):
+    package = host.partition("_")[0]
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"fastkam.hosts.{host}", raising=False)
+    with pytest.raises(ImportError, match=rf"needs {package}: pip install fastkam\[{package}]"):
+        importlib.import_module(f"fastkam.hosts.{host}")
 
 
 @pytest.mark.parametrize("share", [False, True])

@@ -18,12 +18,16 @@ from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
-from bilby.core.sampler.base_sampler import MCMCSampler
-from bilby.core.utils import check_directory_exists_and_if_not_mkdir
 from numpy.typing import NDArray
 from scipy import special, stats
 
 import fastkam as fk
+from fastkam.arguments import import_extra
+
+import_extra("bilby", "pip install fastkam[bilby]")
+
+from bilby.core.sampler.base_sampler import MCMCSampler
+from bilby.core.utils import check_directory_exists_and_if_not_mkdir
 
 
 class Fastkam(MCMCSampler):

@@ -11,15 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+import fastkam as fk
+from fastkam.arguments import check_integer, import_extra
+
+import_extra("cobaya", "pip install fastkam[cobaya]")
+
 from cobaya import mpi
 from cobaya.collection import SampleCollection
 from cobaya.log import LoggedError
 from cobaya.model import LogPosterior
 from cobaya.sampler import Sampler
-from numpy.typing import NDArray
-
-import fastkam as fk
-from fastkam.arguments import check_integer
 
 
 class Fastkam(Sampler):

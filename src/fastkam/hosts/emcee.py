@@ -15,6 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fastkam.arguments import import_extra
+
+import_extra("emcee", "pip install fastkam[emcee]")
+
 import emcee
 
 from fastkam.hosts.emcee_move import AdaptiveMove

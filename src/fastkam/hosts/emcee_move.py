@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import emcee
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_flag, shown
+from fastkam.arguments import check_flag, import_extra, shown
 from fastkam.hosts.steps import RESTARTS, Chains, named_sampler, schedule_of
 from fastkam.samplers import Sampler
 from fastkam.schedules import Schedule
+
+import_extra("emcee", "pip install fastkam[emcee]")
+
+import emcee
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -11,13 +11,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import pints
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam.arguments import import_extra
 from fastkam.hosts.asking import Asking
 from fastkam.hosts.steps import RESTARTS, named_sampler, schedule_of
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
+
+import_extra("pints", "pip install fastkam[pints]")
+
+import pints
 
 
 class AdaptiveMCMC(pints.SingleChainMCMC):

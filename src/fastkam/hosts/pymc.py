@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pymc
-
 import fastkam as fk
+from fastkam.arguments import import_extra
+
+import_extra("pymc", "pip install fastkam[pymc]")
+
+import pymc
 
 
 def sample(

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import pymc
 from numpy.typing import NDArray
+
+from fastkam.arguments import import_extra, shown
+from fastkam.hosts.steps import RESTARTS, Chains, named_sampler
+from fastkam.samplers import Sampler
+from fastkam.search.scales import find_scales
+
+import_extra("pymc", "pip install fastkam[pymc]")
+
+import pymc
 from pymc.pytensorf import compile, join_nonshared_inputs, make_shared_replacements
 from pymc.step_methods.arraystep import ArrayStepShared
 from pymc.step_methods.compound import StepMethodState
 from pymc.util import get_value_vars_from_user_vars
-
-from fastkam.arguments import shown
-from fastkam.hosts.steps import RESTARTS, Chains, named_sampler
-from fastkam.samplers import Sampler
-from fastkam.search.scales import find_scales
 
 
 class AdaptiveStep(ArrayStepShared):

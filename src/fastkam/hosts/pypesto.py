@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+import fastkam as fk
+from fastkam.arguments import check_integer, import_extra
+from fastkam.samplers import as_sampler
+
+import_extra("pypesto", "pip install fastkam[pypesto]")
+
 from pypesto import Problem
 from pypesto.result import McmcPtResult
 from pypesto.sample.sampler import Sampler
-
-import fastkam as fk
-from fastkam.arguments import check_integer
-from fastkam.samplers import as_sampler
 
 Array = NDArray[np.float64]
 
