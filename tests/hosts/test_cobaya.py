@@ -61,7 +61,7 @@ def test_files(tmp_path):
     first = (tmp_path / "run.1.txt").read_text()
     run(whole, force=True)
     assert (tmp_path / "run.1.txt").read_text() == first
-    with pytest.raises(cobaya.log.LoggedError, match="does not go on"):
+    with pytest.raises(cobaya.log.LoggedError, match="does not continue"):
         run(whole, resume=True)
 
 
