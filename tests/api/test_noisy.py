@@ -297,7 +297,7 @@ def random_effects(terms=60):
 
 
 def test_the_default_call_finds_the_mass_of_an_estimate_from_a_wide_prior():
-    """Where the prior puts the chains, estimates are useless: they stayed there."""
+    """The estimates are useless where the prior puts the chains, which stayed there."""
     estimated, exact = random_effects()
     prior = {"mu": stats.norm(0, 30), "tau": stats.halfnorm(scale=30)}
     whole = fk.sample(exact, prior=prior, seed=1, progress=False)

@@ -447,7 +447,7 @@ def test_a_function_whose_data_have_changed_is_not_continued():
 @pytest.mark.parametrize("rule", [fk.stop.Evaluations(2000),
                                   fk.stop.Evaluations(2000) | fk.stop.Time(600)])
 def test_a_limit_of_evaluations_is_that_of_the_call(rule, tmp_path):
-    """It was that of all calls: a second call made no draw."""
+    """The rule counted the evaluations of all calls, so that a second call made no draw."""
     first = fk.sample(densities.python, np.zeros(2), sampler="ram", seed=1, stop=rule,
                       diagnose=False)
     first.save(tmp_path / "run.fk")

@@ -61,7 +61,8 @@ class LiveFigure(Notebook):
     ) -> None:
         super().__init__()
         import_extra("matplotlib", ADVICE)
-        check_output("path", path)
+        if path is not None:
+            check_output("path", path)
         self.path = None if path is None else Path(path)
         self.shows = in_notebook()
         if self.path is None and not self.shows:
@@ -69,8 +70,6 @@ class LiveFigure(Notebook):
                              "figure is written, LiveFigure('run.png')")
         if self.path is not None and self.path.suffix not in (".png", ".svg", ".pdf"):
             raise ValueError(f"path must end with .png, .svg or .pdf, not {shown(str(path))}")
-        if self.path is not None and not self.path.absolute().parent.is_dir():
-            raise ValueError(f"path must be in a folder that exists, not {shown(str(path))}")
         if var_names is not None:
             var_names = [var_names] if isinstance(var_names, str) else list(var_names)
             if not var_names or not all(isinstance(name, str) for name in var_names):

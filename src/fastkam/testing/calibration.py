@@ -103,8 +103,7 @@ def calibration(
     ------
     TypeError, ValueError
         For a bad argument, before any work. Also the user's own exception, if each of the first
-        three data sets raises one in a run of one draw; and for quantities that are not the same
-        for all data.
+        three data sets raises one in a run of one draw.
     SamplingError
         If every fit has failed.
 
@@ -196,8 +195,7 @@ def carried_out(
         for fit in tqdm(coming, total=n, unit=" fits", disable=not show):
             if fit.interrupted:
                 raise KeyboardInterrupt
-            check_quantities(made, fit)
-            made.append(fit)
+            made.append(comparable(fit, made))
     except (KeyboardInterrupt, BrokenExecutor) as error:
         if not any(fit.ranks for fit in made):
             raise
@@ -208,13 +206,14 @@ def carried_out(
     return made, ended
 
 
-def check_quantities(made: list[Fit], fit: Fit) -> None:
-    """Refuse a fit with other quantities than those made before."""
+def comparable(fit: Fit, made: list[Fit]) -> Fit:
+    """The fit; a failure if it has other quantities than the first of those made before."""
     known = next((one.ranks for one in made if one.ranks), fit.ranks)
-    if fit.ranks and (other := sorted(known.keys() ^ fit.ranks.keys())):
-        raise ValueError("quantities must return the same names and shapes for all data, and fit "
-                         f"{len(made)} differs from those before in {shown(other)}: return them "
-                         "always")
+    if not fit.ranks or known.keys() == fit.ranks.keys():
+        return fit
+    return Fit(fit.parameters, failure="ValueError: quantities must return the same names and "
+               "shapes for all data, and differ from those of the first fit in "
+               f"{shown(sorted(known.keys() ^ fit.ranks.keys()))}")
 
 
 def fitted(fits: Fits, n: int, executor: CallExecutor | None) -> Generator[Fit, None, None]:
