@@ -242,7 +242,7 @@ def of_distances(kernel, n=20):
         of_sd = density @ np.exp(-0.5 * ((s - 1.5) / width) ** 2)
         return stats.norm.logpdf(2, mu, np.hypot(spread, width)) + np.log(of_sd)
 
-    return Case(estimate, n, exact, {"mu": stats.norm(0, 30), "sigma": stats.halfnorm(scale=30)},
+    return Case(estimate, n, exact, {"mu": stats.norm(0, 10), "sigma": stats.halfnorm(scale=10)},
                 ((-0.5, 4.5), (0.3, 5.5)))
 
 
