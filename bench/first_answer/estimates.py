@@ -178,7 +178,8 @@ def of_effects(terms=60):
         return sum(np.log(np.exp(one * log_rate - np.exp(log_rate)) @ weights) for one in y)
 
     return Case(estimate, len(y) * terms, exact,
-                {"mu": stats.norm(0, 30), "tau": stats.halfnorm(scale=30)}, ((-0.2, 2.2), (0.1, 2.4)))
+                {"mu": stats.norm(0, 30), "tau": stats.halfnorm(scale=30)},
+                ((-0.2, 2.2), (0.1, 2.4)))
 
 
 def of_groups(groups=25, terms=60):
