@@ -160,9 +160,10 @@ def test_an_error_during_the_look_leaves_the_run(gradient, error):
 @pytest.mark.parametrize("left", [20, 900])  # evaluations: in the look, and in the checks before
 def test_an_exit_during_a_check_ends_the_call_and_keeps_the_run(gradient, left, tmp_path):
     """SIGTERM is often made a SystemExit."""
-    path = tmp_path / "run.fk"
+    path, f = tmp_path / "run.fk", None
 
     def run(total, **options):
+        nonlocal f
         f = FailsAtTheEnd(SystemExit(3), gradient, total)
         return quietly(fk.Target.from_python(f, 2, gradient=gradient), np.zeros(2), seed=1,
                        **options)
@@ -170,6 +171,7 @@ def test_an_exit_during_a_check_ends_the_call_and_keeps_the_run(gradient, left, 
     whole = run(10**9)
     with pytest.raises(SystemExit):
         run(whole.evaluations - left, checkpoint=path)
+    assert f.left == -1  # no further check has called it
     kept = fk.load(path)
     assert kept.trace.rows == 1000 or kept.status != "complete"
     np.testing.assert_array_equal(kept.draws, whole.draws[:, :kept.draws.shape[1]])

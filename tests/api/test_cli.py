@@ -185,6 +185,9 @@ def test_a_report_and_a_result_replace_no_run_and_no_calls(folder, capsys):
                 write(name)
     assert (folder / "logp.fk").read_bytes() == before
     assert len(fk.Evaluations("calls.fk").x)
+    (folder / "empty.html").touch()
+    assert run("summary", "logp.fk", "--report", "empty.html") == 0
+    assert run(*how, "--out", "both.fk", "--checkpoint", "both.fk") == 0
 
 
 def test_a_checkpoint_that_is_moved_aside_is_mentioned(folder, capsys):
@@ -303,6 +306,7 @@ def test_an_interrupted_run_is_kept(folder, capsys):
     said = capsys.readouterr()
     assert code == 130
     assert "interrupted; 698 of 1000 draws a chain are saved" in said.out
+    assert "result.resume()" not in said.err
     assert "fastkam resume logp.fk --target our_model:logp" in said.out
     assert fk.load("logp.fk").draws.shape[1] == 698
 

@@ -305,6 +305,7 @@ def test_the_default_call_finds_the_mass_of_an_estimate_from_a_wide_prior():
     for seed in range(2):
         result = fk.sample(estimated, prior=prior, seed=seed, draws=1000, progress=False)
         assert isinstance(result.sampler, SAMPLERS["jumps"])
+        assert result.sampler.fit  # again, with other noise
         assert result.warnings == []
         y = result.draws.reshape(-1, 2)
         assert (abs(x.mean(axis=0) - y.mean(axis=0)) < 0.2 * x.std(axis=0)).all()

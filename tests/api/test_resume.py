@@ -10,6 +10,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import densities
 import numpy as np
@@ -458,3 +459,5 @@ def test_a_limit_of_evaluations_is_that_of_the_call(rule, tmp_path):
         assert result.stopped_by == first.stopped_by == "Evaluations(count=2000)"
         again = result.resume(stop=rule, diagnose=False, executor=1)
         assert result.evaluations + 1990 < again.evaluations <= result.evaluations + 2000
+    run = SimpleNamespace(seconds_per_evaluation=2.0, evaluations=2500)
+    assert fk.stop.Evaluations(2000).after(1000).forecast(run) == 1000.0
