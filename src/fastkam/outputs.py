@@ -133,14 +133,14 @@ class Outputs(Diagnosed):
         Parameters
         ----------
         path : path
-            An old file of that name is replaced.
+            An old file of that name is replaced, unless it is that of a run or of its calls.
         title : str, optional
             Its heading.
 
         Raises
         ------
         TypeError, ValueError, OSError
-            If `path` is no file that can be written.
+            If `path` is no file that can be written, or that of a run or of its calls.
         """
         from fastkam.report import write_report
 
