@@ -69,7 +69,16 @@ def warn(warning: SamplingWarning) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and is_within(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
-    warnings.warn(warning, stacklevel=level)
+    try:
+        warnings.warn(warning, stacklevel=level)
+    except ValueError:
+        if not is_stderr_closed():
+            raise
+
+
+def is_stderr_closed() -> bool:
+    """Whether a line for standard error is lost, with a ValueError, because it has been closed."""
+    return bool(getattr(sys.stderr, "closed", False))
 
 
 def is_within(module: str) -> bool:

@@ -1,10 +1,15 @@
 """Arguments are checked in one style: the error names the argument and shows the value."""
 
+import subprocess
+import sys
+import warnings
+
 import numpy as np
 import pytest
 from runs import sample
 
 import fastkam as fk
+from fastkam import errors
 from fastkam.arguments import check_covariance, check_number
 
 
@@ -52,3 +57,30 @@ def test_a_sampler_refuses_before_any_work(sampler):
 def test_an_integer_beyond_all_floats_is_not_finite():
     with pytest.raises(ValueError, match="c must be finite"):
         check_number("c", 10**400)
+
+
+@pytest.mark.parametrize("gone", ["sys.stderr.close()", "sys.stderr = None"])
+@pytest.mark.parametrize("progress", ["None", "fk.progress.Lines(log.info, 0.0)"])
+def test_a_run_without_standard_error_returns_its_draws(gone, progress):
+    """A warning, or a line of a logger, that cannot be written is lost, and nothing else."""
+    code = ("import logging, sys\n"
+            "import fastkam as fk\n"
+            "log = logging.Logger('lines')\n"
+            "log.addHandler(logging.StreamHandler())\n"
+            f"{gone}\n"
+            "run = fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0], draws=300, seed=1, search=False,\n"
+            f"                sampler=fk.RandomWalk(proposal_cov=1e-4), progress={progress})\n"
+            "print(run.status, len(run.warnings))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "complete 2\n"
+
+
+def test_a_function_that_shows_warnings_may_raise(monkeypatch):
+    def show(*args, **kwargs):
+        raise ValueError("no warnings here")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", show)
+        with pytest.raises(ValueError, match="no warnings here"):
+            errors.warn(fk.SamplingWarning("one"))

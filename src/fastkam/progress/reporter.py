@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from fastkam.arguments import shown
+from fastkam.errors import is_stderr_closed
 from fastkam.progress.lines import Lines, write_error
 from fastkam.progress.monitor import Monitor
 from fastkam.progress.notebook import Notebook, in_notebook
@@ -105,7 +106,7 @@ class Reporter:
         """The exceptions of a terminal that is gone: a ValueError may be that of a user's function.
         """
         own = isinstance(self.view, Lines) and self.view.write is not write_error
-        return (OSError,) if own else (OSError, ValueError)
+        return (OSError,) if own and not is_stderr_closed() else (OSError, ValueError)
 
     def stop(self) -> None:
         """Ask the run to end."""
