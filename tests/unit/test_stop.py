@@ -1,12 +1,15 @@
 """Stop rules: when combinations are met or due, and when rules are evaluated."""
 
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from same import assert_same
 
 import fastkam as fk
+from fastkam.run import drive
 from fastkam.run.loop import milestones
 
 SHORT, LONG = fk.stop.Time(1.0), fk.stop.Time("1min")
@@ -62,6 +65,52 @@ def test_a_complete_run_goes_on_until_the_rule_is_met(rule):
     assert longer.stopped_by == repr(rule)
     assert longer.draws.shape[1] > 300
     np.testing.assert_array_equal(longer.draws[:, :300], result.draws)
+
+
+class Interrupted(fk.stop.StopRule):
+    """Holds from `least` draws on; its `at`-th evaluation is interrupted."""
+
+    least = 300
+
+    def __init__(self, at=None):
+        self.at, self.seen = at, []
+
+    def met(self, run):
+        self.seen.append(run.trace.rows)
+        if len(self.seen) == self.at:
+            raise KeyboardInterrupt
+        return run.trace.rows >= self.least
+
+
+@pytest.mark.parametrize("executor", [None, 2])
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_rule_that_was_interrupted_is_evaluated_again(at, executor):
+    options = {"executor": executor, "diagnose": False, "progress": False}
+    run = partial(fk.sample, normal, [0.1, 0.2], sampler="ram", tune=50, draws=1000, seed=1,
+                  search=False, **options)
+    whole = run(stop=Interrupted())
+    with pytest.warns(fk.SamplingWarning, match=f"interrupted after .*{at}00"):
+        part = run(stop=Interrupted(at))
+    rule = Interrupted()
+    again = part.resume(stop=rule, **options)
+    assert rule.seen == [100, 200, 300][at - 1:]
+    assert again.status == whole.status == "stopped"
+    assert_same(again, whole)
+
+
+def normal(x):
+    return -0.5 * x @ x
+
+
+def test_a_rule_is_evaluated_where_two_parts_of_a_run_meet(monkeypatch):
+    """The first 250, 500, ... draws choose `thin`; rules are evaluated at 500, too."""
+    monkeypatch.setattr(drive, "ENOUGH", 10**9)
+    rule = Interrupted()
+    rule.least = 500
+    result = fk.sample(normal, [0.1, 0.2], sampler="ram", stop=rule, seed=1, search=False,
+                       progress=False, diagnose=False)
+    assert rule.seen == [100, 200, 300, 400, 500]
+    assert result.draws.shape[1] == 500
 
 
 def test_an_unknown_name_is_refused_before_any_work():

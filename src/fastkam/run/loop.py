@@ -205,9 +205,13 @@ class Run:
         return [[chain.n_evaluations for chain in group.chains] for group in self.groups]
 
     def milestones(self, stop):
-        """The numbers of draws at which stop rules are evaluated, and the last."""
+        """The numbers of draws at which stop rules are evaluated, and the last.
+
+        That of a run that begins with so many draws is the first, since an interrupt may have come
+        before its rule was evaluated.
+        """
         if stop is not None:
-            yield from (rows for rows in milestones(self.rows) if rows > self.trace.rows)
+            yield from (rows for rows in milestones(self.rows) if rows >= self.trace.rows)
         yield self.rows
 
     def advance(self, rows, threads, between):
