@@ -309,8 +309,7 @@ class Call:
         if done.state is not None:
             return True
         self.options = self.options.ended_by(within_budget(
-            self.stop, self.budget,
-            uncounted(self.chains, vectorized=self.vectorized, share=False)))
+            self.stop, self.budget, self.uncounted))
         self.watch = Watch(self.options, self.chains, spent=done.calls.n)
         if done.learned is None:
             if not self.options.report.asked:  # otherwise nothing follows
@@ -397,6 +396,11 @@ class Call:
 
     # ---- the run ----
 
+    @property
+    def uncounted(self) -> int:
+        """Number of calls that the run does not count."""
+        return uncounted(self.chains, vectorized=self.vectorized, share=self.share)
+
     def state(self, method: Sampler, kernel: Kernel) -> RunState:
         """The run before its first step."""
         options, found, learned = self.options, self.found, self.learned
@@ -422,6 +426,7 @@ class Call:
             requested=self.rows,
             undecided=min(FIRST_ROWS, self.rows) if thinned else 0,
             budget=(self.budget or BUDGET) if self.enough else 0,
+            reserved=self.uncounted if self.enough and self.budget is not None else 0,
             may_tune=self.enough and self.free_tune,
             by_gradients=self.choice is not None and self.search and (
                 options.diagnose or self.enough),

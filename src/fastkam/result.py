@@ -112,7 +112,7 @@ class Result(Outputs):
     status : str
         "complete", "stopped" (by a stop rule), "interrupted", or "failed".
     stopped_by : str
-        The stop rule that ended the run, such as "ESS(size=400, of='bulk')", or
+        The stop rule that ended the run, such as "ESS(size=400, of='bulk')", or "budget=1000" or
         "Progress.stop()"; "" if no rule ended it.
     seconds : float
         Wall-clock time, summed over the run and its continuations.
@@ -268,8 +268,11 @@ def resume(
         A result, a file that `Result.save` or a checkpoint has written, or the folder of a store.
     draws : int, optional
         Number of further draws in each chain; by default those missing from the requested number,
-        or, with `stop`, as many as it takes until the rule is met, for at most 1 000 000 further
-        evaluations. If chains have different numbers of draws, after an interrupt, it is that of
+        or, of a run without `draws` whose draws do not suffice, or with `stop`, as many as it takes
+        until they do, or the rule is met. Every such call of a run that had ended may make as many
+        evaluations as the `budget` of the run (1 000 000 by default), and one that continues an
+        interrupted call those that it has left; `stop` replaces the default in the same way as in
+        `sample`. If chains have different numbers of draws, after an interrupt, it is that of
         the longest, and the others make as many draws as it has.
     target : optional
         The density, as in `sample`; needed if the result comes from a file. If the run had a

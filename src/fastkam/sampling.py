@@ -114,8 +114,9 @@ def sample(
         standard deviations are at most 4 % of them, or nearly as small as from independent draws,
         or the next doubling would exceed `budget`. With "auto" some more evaluations then look for
         modes that no chain has visited (see `Result.verdict`). The result warns if its draws do not
-        suffice. With `stop` and without `draws`, all draws are kept until the rule is met; without
-        `store`, every second one is kept as often as they would fill more than 256 MB of memory.
+        suffice. With `stop` and without `draws`, the run continues until the rule is met, and every
+        `thin`-th step is kept; without `store`, every second of these draws is kept as often as
+        they would fill more than 256 MB of memory.
     tune : int, optional
         Number of warm-up steps. By default 1000, of "nuts" and "hmc" 400, with "auto" as many as
         the chosen sampler needs. Without `tune`, `draws` and `stop` a named sampler warms up for

@@ -316,6 +316,47 @@ def test_a_budget_of_numpy():
     assert result.stopped_by == quietly(normal, np.zeros(2), budget=300).stopped_by
 
 
+@pytest.mark.parametrize("stop", [None, fk.stop.ESS(10**6)], ids=["no rule", "a rule"])
+def test_every_call_that_continues_a_run_has_its_budget_once_more(stop, tmp_path):
+    """The budgets of all calls before it used to be added to that of a call, or were forgotten."""
+    options = {"diagnose": False, "stop": stop}
+    result = quietly(normal, np.zeros(2), sampler="ram", budget=1000, **options)
+    for _ in range(3):
+        before = result.evaluations
+        result.save(tmp_path / "run.fk")
+        result = result.resume(progress=False, **options)
+        assert 900 < result.evaluations - before <= 1000
+        assert result.stopped_by == "budget=1000"
+        other = fk.resume(tmp_path / "run.fk", target=normal, progress=False, **options)
+        assert other.evaluations == result.evaluations
+
+
+@pytest.mark.parametrize("stop", [None, fk.stop.ESS(10**6)], ids=["no rule", "a rule"])
+@pytest.mark.parametrize("at", [500, 700, 950])
+def test_an_interrupted_call_continues_with_the_rest_of_its_budget(stop, at):
+    options = {"sampler": "ram", "budget": 1000, "stop": stop, "diagnose": False}
+    whole = quietly(normal, np.zeros(2), **options)
+    part = quietly(interrupted_at(normal, at), np.zeros(2), **options)
+    assert part.status == "interrupted"
+    again = part.resume(stop=stop, diagnose=False, progress=False)
+    assert again.stopped_by == whole.stopped_by == "budget=1000"
+    np.testing.assert_array_equal(again.draws, whole.draws)
+
+
+def test_the_budget_of_a_run_is_not_that_of_its_further_draws(tmp_path):
+    result = quietly(normal, np.zeros(2), sampler="ram", budget=300, diagnose=False)
+    longer = result.resume(1000, diagnose=False, progress=False)
+    assert longer.status == "complete"
+    rule = fk.stop.Evaluations(2000)
+    last = longer.resume(stop=rule, diagnose=False, progress=False)
+    assert last.stopped_by == repr(rule)
+
+
+def test_the_rule_of_a_budget_names_what_was_given():
+    for budget in (5, 300):
+        assert quietly(normal, np.zeros(2), budget=budget).stopped_by == f"budget={budget}"
+
+
 def test_a_bad_budget():
     for bad, problem in ((0, ValueError), (1e5, TypeError)):
         with pytest.raises(problem, match="budget"):

@@ -119,7 +119,7 @@ def stopped_early(state: RunState) -> list[Finding]:
     rows = state.trace.rows
     if state.status != "stopped" or rows >= LEAST_DRAWS:
         return []
-    if rows and without_surrogate(state) and state.stopped_by.startswith("Evaluations"):
+    if rows and without_surrogate(state) and state.stopped_by.startswith(("Evaluations", "budget")):
         text = (f"Learning a surrogate has used up nearly all calls, and then {rows} draws a chain "
                 "were made without one: they are still those of warm-up. Allow more calls "
                 "(budget=), start near the mode (x0=), or run without surrogate.")

@@ -169,7 +169,8 @@ def read_once(
     if header.pop("format", None) != FORMAT:
         raise ValueError(f"{path} has a format that this version of fastkam does not know")
     # files written before these were kept
-    header = {"budget": 0, "by_gradients": False, "may_tune": False} | header
+    header = {"budget": 0, "budget_from": 0, "reserved": 0, "by_gradients": False,
+              "may_tune": False} | header
     with named(path):
         check_header(header)
         behind = is_delayed(header["sampler"])

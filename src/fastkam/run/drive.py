@@ -13,7 +13,7 @@ from fastkam.diagnostics.scouting import without_visited
 from fastkam.run.longer_warmup import with_longer_warmup
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
-from fastkam.run.rules import CURABLE, Evaluations, Limits
+from fastkam.run.rules import CURABLE, Budget, Limits, StopRule
 from fastkam.run.stored import StoredTrace
 from fastkam.run.trace import COLUMNS, AnyTrace, Trace
 from fastkam.search.beyond import with_unvisited
@@ -50,13 +50,13 @@ def carry_out_to_its_end(
     gradients imply, where they are computed, agree with those of the draws. Otherwise the chains
     make as many steps again, and every second draw is kept, as long as the run stays within its
     budget. If the adaptation had not settled, and the number of warm-up steps was not given, a
-    longer warm-up comes first. If a rule is to end the run, all draws are kept until it is met, or
-    until they would fill MOST_BYTES of memory: then every second draw is kept. At the end some
+    longer warm-up comes first. If a rule is to end the run, no draw is left out until it is met, or
+    until draws would fill MOST_BYTES of memory: then every second draw is kept. At the end some
     evaluations look for a mode that no chain has visited. A run whose number of draws was given
     (``state.budget`` is 0) makes these and no more.
     """
     if state.budget and options.stop is None:
-        options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
+        options = options.ended_by(rule_of_budget(state))
     going, begun = carry_out_thinned if state.undecided else carry_out, state
     outcome = going(state, target, rows, options)
     while True:
@@ -105,6 +105,12 @@ def size_of(trace: AnyTrace) -> int:
     return sum(getattr(trace, name).nbytes for name in COLUMNS) + trace.records.block.nbytes
 
 
+def rule_of_budget(state: RunState) -> StopRule:
+    """Return the rule that ends a run within its budget."""
+    most = state.budget - (state.reserved or state.chains)
+    return Budget(max(1, most), state.budget).after(state.budget_from)
+
+
 def check_budget(budget: Any, draws: Any, thin: Any) -> None:
     """Refuse a number of evaluations for a run whose number of draws is given."""
     if budget is None:
@@ -120,19 +126,22 @@ def go_on(
 ) -> Outcome:
     """Continue a run by `more` draws of each chain, or to its end.
 
-    A run that has used its budget, or is complete without draws that suffice, gets it once more.
+    A run that had ended begins with its whole budget again, and one that was interrupted with the
+    rest of it. A budget that was given limits a run with a stop rule too.
     """
     if options.stop is not None:
         options = options.ended_by(options.stop.after(state.evaluations))
     if more is not None:
         rows = int(state.trace.counts.max()) + more
-        begun = replace(state, undecided=0, budget=0)
+        begun = replace(state, undecided=0, budget=0, reserved=0)
         outcome = since_visited(begun, carry_out(begun, target, rows, options), target)
         outcome.checkpoint.finish(outcome.state)
         return outcome
-    budget = state.budget or (BUDGET if options.until_stop else 0)
-    if budget and state.status in ("complete", "stopped"):
-        state = replace(state, budget=state.evaluations + budget)
+    if state.status in ("complete", "stopped"):
+        budget = state.budget or (BUDGET if options.until_stop else 0)
+        state = replace(state, budget=budget, budget_from=state.evaluations)
+    if state.reserved and options.stop is not None:
+        options = options.ended_by(options.stop | rule_of_budget(state))
     return carry_out_to_its_end(state, target, state.requested, options)
 
 
@@ -175,7 +184,7 @@ def may_go_on(state: RunState, options: RunOptions) -> bool:
         return bool(state.budget)  # the rule itself limits the time, or the evaluations
     steps = state.trace.rows * state.thin
     more = (LONGER - 1) * steps / (steps + state.tune) * state.evaluated
-    return state.evaluations + more <= state.budget
+    return state.evaluations + more <= state.budget_end
 
 
 def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
@@ -235,7 +244,7 @@ def most_thinned(state: RunState, rows: int) -> int:
         return MOST_THINNED
     # evaluations in a step of all chains
     each = max(1, state.evaluated) / (state.tune + state.trace.rows)
-    left = max(0, state.budget - state.searched)
+    left = max(0, state.budget_end - state.searched)
     if may_have_missed(state):
         left -= min(LOOK, left // 3)  # for a look for modes after the run
     return int(np.clip((left / each - state.tune) / rows, 1, MOST_THINNED))

@@ -17,8 +17,8 @@ from fastkam.run.state import BIT_GENERATORS, STATUSES, check_bit_generator
 
 # fields of RunState
 OWN = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested", "undecided",
-       "budget", "by_gradients", "may_tune", "bit_generator", "generators", "search", "searched",
-       "is_density", "seconds", "status")
+       "budget", "budget_from", "reserved", "by_gradients", "may_tune", "bit_generator",
+       "generators", "search", "searched", "is_density", "seconds", "status")
 REQUIRED = (*OWN, "stat_names", "seed", "shapes", "dims")
 TEXTS = ("stopped_by", "wrong_gradient")  # written if they are not empty
 OPTIONAL = ("coordinates", "extras", "n_extras", "store", *TEXTS)
@@ -44,7 +44,7 @@ def check_header(header: dict[str, Any]) -> None:
     """Refuse a header with a missing, an unknown or an invalid entry."""
     check_names(REQUIRED, [name for name in header if name not in OPTIONAL])
     for name, least in (("tune", 0), ("thin", 1), ("requested", 0), ("searched", 0),
-                        ("budget", 0)):
+                        ("budget", 0), ("budget_from", 0), ("reserved", 0)):
         integer(name, header[name], least)
     integer("undecided", header["undecided"], 0, header["requested"])
     for name in ("keep_warmup", "share", "is_density", "by_gradients", "may_tune"):

@@ -53,7 +53,7 @@ def with_longer_warmup(
     if not (changing or (learns and apart)):
         return None
     each = state.evaluated / (state.tune + state.trace.rows * state.thin)
-    if tune * each > SHARE * (state.budget - state.evaluations):
+    if tune * each > SHARE * (state.budget_end - state.evaluations):
         return None
     points = np.array([one["x"] for one in state.states]) * state.scales
     seed = np.random.SeedSequence(

@@ -207,8 +207,8 @@ class Run:
     def milestones(self, stop):
         """The numbers of draws at which stop rules are evaluated, and the last.
 
-        That of a run that begins with so many draws is the first, since an interrupt may have come
-        before its rule was evaluated.
+        The number of draws with which a run begins may be the first, since an interrupt may have
+        come before a rule was evaluated there.
         """
         if stop is not None:
             yield from (rows for rows in milestones(self.rows) if rows >= self.trace.rows)

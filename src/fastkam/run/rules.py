@@ -108,6 +108,16 @@ class Evaluations(StopRule):
         return max(0.0, left * run.seconds_per_evaluation)
 
 
+@dataclass(frozen=True, repr=False)
+class Budget(Evaluations):
+    """The evaluations that `budget` allows, without those for calls that a run does not count."""
+
+    budget: int = 0
+
+    def __repr__(self) -> str:
+        return f"budget={self.budget}"
+
+
 UNITS = {"d": 86_400, "h": 3600, "min": 60, "s": 1}
 # each unit at most once, in this order; possessive, so that long texts are refused quickly
 DURATION = r"\s*+" + "".join(rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in UNITS)

@@ -49,6 +49,11 @@ class RunState:
     budget : int
         The number of evaluations within which the run continues until its draws suffice; 0 if the
         number of draws was given.
+    budget_from : int
+        The number of evaluations before the budget began: that of calls that had ended.
+    reserved : int
+        Of a budget that the user gave, the evaluations for calls that the run does not count; 0
+        for the default, which does not limit a run with a stop rule.
     by_gradients : bool
         Whether the run ends by computing the moments that gradients at its draws imply.
     may_tune : bool
@@ -133,6 +138,8 @@ class RunState:
     wrong_gradient: str = ""
     undecided: int = 0
     budget: int = 0
+    budget_from: int = 0
+    reserved: int = 0
     by_gradients: bool = False
     may_tune: bool = False
     coordinates: Coordinates | None = None
@@ -166,6 +173,11 @@ class RunState:
     def evaluations(self) -> int:
         """Number of all evaluations, those of the search and of implied moments included."""
         return self.searched + self.evaluated
+
+    @property
+    def budget_end(self) -> int:
+        """Number of all evaluations at which the budget is used up."""
+        return self.budget_from + self.budget
 
     def constrain(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The user's points (..., d) of the sampler's points z."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastkam._core.surrogate.learned import MOST_DIMENSIONS
 from fastkam.arguments import check_choice, check_integer, shown
-from fastkam.run.rules import Evaluations, StopRule
+from fastkam.run.rules import Budget, StopRule
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -47,7 +47,7 @@ def within_budget(
     """
     if budget is None:
         return stop
-    rule = Evaluations(max(1, budget - reserved))
+    rule = Budget(max(1, budget - reserved), budget)
     return rule if stop is None else stop | rule
 
 
