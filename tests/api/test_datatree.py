@@ -199,6 +199,46 @@ def test_netcdf_by_netcdf4(result, tmp_path, monkeypatch):
         np.testing.assert_array_equal(back["posterior"]["theta"], result["theta"])
 
 
+def test_a_parameter_may_have_the_name_of_a_dimension_that_has_none(tmp_path):
+    result = described(4, shapes={"b": 3, "b_dim_0": ()})
+    tree = result.to_datatree()
+    assert tree["posterior"]["b"].dims == ("chain", "draw", "b_dim_0_")
+    np.testing.assert_array_equal(tree["posterior"]["b_dim_0"], result["b_dim_0"])
+    assert tree["warmup_posterior"]["b"].dims == ("chain", "draw", "b_dim_0_")
+    result.to_netcdf(tmp_path / "run.nc")
+
+
+def test_no_name_with_the_prefix_of_the_likelihood_replaces_another():
+    extras = ["log_likelihood", "log_likelihood.log_likelihood", "log_likelihood.chain",
+              "log_likelihood.k", "log_likelihood.", "log_likelihood.y"]
+    result = sample(lambda x: -0.5 * x @ x, [0.0] * 4, draws=20, tune=20, seed=1, progress=False,
+                    shapes={"mu": (), "log_likelihood.mu": (), "theta": 2}, dims={"theta": ["k"]},
+                    derived=lambda **x: {name: i + x["mu"] for i, name in enumerate(extras)})
+    tree = result.to_datatree()
+    posterior, group = tree["posterior"], tree["log_likelihood"]
+    for name in ("mu", "log_likelihood.mu", "theta"):
+        np.testing.assert_array_equal(posterior[name], result[name])
+    assert set(group.data_vars) == {*extras[:-1], "y"}
+    for name in extras:
+        np.testing.assert_array_equal(group["y" if name.endswith("y") else name], result[name])
+
+
+@pytest.mark.parametrize("kind", ["V8", [("a", "f8")]])
+def test_coords_that_no_file_can_hold_are_refused(kind):
+    with pytest.raises(TypeError, match=r"coords\['k'\] must be a list of numbers, "):
+        described(2, dims={"theta": ["k"]}, coords={"k": np.zeros(2, kind)})
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="a type of NumPy 2")
+def test_coords_of_strings_of_any_length(tmp_path):
+    kind = np.dtypes.StringDType(na_object=None)
+    with pytest.raises(TypeError, match=r"coords\['k'\] must be a list of numbers, "):
+        described(2, dims={"theta": ["k"]}, coords={"k": np.array(["A", None], kind)})
+    result = described(2, dims={"theta": ["k"]}, coords={"k": np.array(["A", "BC"], kind)})
+    result.save(tmp_path / "run.fk")
+    assert fk.load(tmp_path / "run.fk").coords["k"].tolist() == ["A", "BC"]
+
+
 def test_a_name_that_arviz_needs_is_refused():
     with pytest.raises(ValueError, match=r"names must not have \['draw'\]"):
         sample(lambda x: -0.5 * x @ x, [0.0], draws=5, tune=5, seed=1, names=["draw"],

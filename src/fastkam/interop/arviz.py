@@ -20,7 +20,7 @@ def to_datatree(result):
     """A DataTree with the groups posterior, sample_stats and, where kept, those of warm-up.
 
     Extras are in the posterior; one called "log_likelihood" is in a group of that name, and one
-    called "log_likelihood.y" is in that group as y.
+    called "log_likelihood.y" is in that group as y, unless that is the name of a dimension.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def to_datatree(result):
     -------
     xarray.DataTree
         Variables have the dimensions chain, draw and, for a parameter "theta" with a shape, those
-        that `sample` was given in ``dims``, or theta_dim_0, theta_dim_1, ...; coordinates are those
-        of ``coords``, or 0, 1, ...
+        that `sample` was given in ``dims``, or theta_dim_0, theta_dim_1, ... (theta_dim_0_ if there
+        is a variable theta_dim_0); coordinates are those of ``coords``, or 0, 1, ...
 
     Raises
     ------
@@ -47,7 +47,7 @@ def to_datatree(result):
         "sample_stats": dataset(xarray, result.stats, layout),
     }
     if own := {name: values for name, values in result.extras.items() if is_likelihood(name)}:
-        groups[OF_ITS_OWN] = dataset(xarray, own, layout)
+        groups[OF_ITS_OWN] = dataset(xarray, own, layout, OF_ITS_OWN + ".")
     if result.warmup.rows:
         groups["warmup_posterior"] = dataset(xarray, layout.split(result.warmup_draws), layout)
         groups["warmup_sample_stats"] = dataset(xarray, result.warmup.stats, layout)
@@ -101,19 +101,31 @@ def to_arviz(result):
     return arviz.InferenceData.from_datatree(tree)
 
 
-def dataset(xarray, arrays, layout):
+def dataset(xarray, arrays, layout, prefix=""):
     """A Dataset of {name: (chains, draws, *shape)}, the dimensions named as in the Layout.
 
-    The log likelihood "log_likelihood.y" is called y.
+    Names lose `prefix`, except where nothing is left of them, or what is left is a name of another
+    array or of a dimension. A dimension without a name gets one that no variable has.
     """
     variables, coords = {}, {}
+    taken = {"", "chain", "draw", *arrays, *(dim for dims in layout.dims.values() for dim in dims)}
+    shorts = {name: name if (short := name.removeprefix(prefix)) in taken else short
+              for name in arrays}
     for name, array in arrays.items():
-        short = name.removeprefix(OF_ITS_OWN + ".")
-        own = layout.dims.get(name) or [f"{short}_dim_{i}" for i in range(array.ndim - 2)]
+        short = shorts[name]
+        own = layout.dims.get(name) or [free(f"{short}_dim_{i}", shorts.values())
+                                        for i in range(array.ndim - 2)]
         variables[short] = (("chain", "draw", *own), array)
         for dim, size in zip(("chain", "draw", *own), array.shape, strict=True):
             coords[dim] = layout.coords.get(dim, np.arange(size))
     return xarray.Dataset(variables, coords=coords)
+
+
+def free(name, taken):
+    """`name`, with as many underscores at its end as it takes to be none of `taken`."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def attributes(result):

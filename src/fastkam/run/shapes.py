@@ -273,11 +273,11 @@ def check_coords(name: str, values: Any) -> NDArray[Any]:
     """The values along a dimension, as an array (n,) that a file can hold."""
     try:
         array = np.array(values)
-        if array.dtype == object and all(isinstance(value, str) for value in array.flat):
-            array = array.astype(str)  # those of a pandas Index
+        if array.dtype.kind in ("O", "T") and all(isinstance(value, str) for value in array.flat):
+            array = np.array(array.tolist(), str)  # those of a pandas Index, or of StringDType
     except ValueError:  # rows of different lengths
         array = np.array(None)
-    if array.ndim != 1 or array.dtype == object:
+    if array.ndim != 1 or array.dtype.kind in "OTV":
         raise TypeError(f"coords[{name!r}] must be a list of numbers, strings or dates, not "
                         f"{shown(values)}")
     return array
