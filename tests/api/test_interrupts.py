@@ -10,6 +10,7 @@ import threading
 import time
 import warnings
 from contextlib import suppress
+from pkgutil import resolve_name
 
 import densities
 import numpy as np
@@ -21,6 +22,7 @@ from same import assert_same
 import fastkam as fk
 from fastkam.run import checkpoint, drive
 from fastkam.run.interrupts import Shield
+from fastkam.search.implied import with_implied
 
 OPTIONS = {"draws": 400, "tune": 50, "chains": 2, "seed": 3, "progress": False}
 
@@ -420,3 +422,44 @@ def test_ctrl_c_in_the_checks_after_a_run_keeps_the_run():
         rows = result.draws.shape[1]
         np.testing.assert_array_equal(result.draws, whole.draws[:, :rows])
         assert rows == whole.draws.shape[1] or result.status == "interrupted"
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+@pytest.mark.parametrize("error", [TimeoutError, KeyboardInterrupt])
+@pytest.mark.parametrize(("place", "nth", "options"), [
+    ("fastkam.search.implied.Evaluator.__init__", 1, {}),
+    ("fastkam.run.loop.Run.__init__", 2, {"sampler": "ram"}),
+    ("fastkam.run.drive.thinned", 1, {"sampler": "ram", "stop": fk.stop.ESS(3000)}),
+    ("fastkam.run.drive.since_visited", 1, {"sampler": "ram", "draws": 200}),
+])
+def test_an_exception_of_a_signal_handler_between_two_parts_of_a_run(
+        monkeypatch, tmp_path, place, nth, options, error):
+    """A handler of SIGALRM may raise anywhere, and not only within the loop."""
+    def f(x):
+        return -0.5 * float(x @ x)
+
+    options = {"seed": 5, "progress": False} | options
+    whole = fk.sample(f, [1.0, 2.0], **options)
+    undisturbed, calls = resolve_name(place), []
+
+    def late(*args, **given):
+        if "search" not in place or sys._getframe(1).f_code is with_implied.__code__:
+            calls.append(1)
+            if len(calls) == nth:
+                raise error("late")
+        return undisturbed(*args, **given)
+
+    path = tmp_path / "run.fk"
+    with monkeypatch.context() as patch:
+        patch.setattr(place, late)
+        if error is KeyboardInterrupt:
+            part = fk.sample(f, [1.0, 2.0], checkpoint=path, **options)
+            assert part.status == "interrupted"
+        else:
+            with pytest.raises(fk.SamplingError, match="stopped by TimeoutError: late") as caught:
+                fk.sample(f, [1.0, 2.0], checkpoint=path, **options)
+            part = caught.value.result
+            assert part.status == "failed"
+    assert part.draws.shape[1] >= 200
+    assert_same(fk.load(path), part)
+    assert_same(part.resume(stop=options.get("stop"), progress=False), whole)

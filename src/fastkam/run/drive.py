@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +42,27 @@ MOST_DRAWS = 10**6  # used to choose `thin`
 MOST_BYTES = 2**28  # of memory that draws may fill when their number is doubled
 
 
+def keeping_draws(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """Let an exception between two parts of a run end it with the draws of its last part.
+
+    Such an exception is that of a signal handler of the user.
+    """
+    @wraps(function)
+    def kept(*args: Any) -> Outcome:
+        options = args[-1]
+        try:
+            return function(*args)
+        except (Exception, KeyboardInterrupt) as error:
+            if not options.parts:  # there are no draws yet
+                raise
+            outcome, interrupted = options.parts[-1], isinstance(error, KeyboardInterrupt)
+            state = replace(outcome.state, status="interrupted" if interrupted else "failed")
+            outcome.checkpoint.finish(state)
+            return replace(outcome, state=state, failure=None if interrupted else error)
+    return kept
+
+
+@keeping_draws
 def carry_out_to_its_end(
     state: RunState, target: Target, rows: int, options: RunOptions
 ) -> Outcome:
@@ -121,6 +144,7 @@ def check_budget(budget: Any, draws: Any, thin: Any) -> None:
                              "stop=fk.stop.Evaluations(n) ends any run")
 
 
+@keeping_draws
 def go_on(
     state: RunState, target: Target, more: int | None, options: RunOptions
 ) -> Outcome:
@@ -192,12 +216,15 @@ def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -
     if options.on_points:
         from fastkam.points.run import PointRun
 
-        return PointRun(state, target, rows, options.desk).go(options)
-    if options.executor is None:
-        return Run(state, target, rows).go(options)
-    from fastkam.run.executors import run_through
+        outcome = PointRun(state, target, rows, options.desk).go(options)
+    elif options.executor is None:
+        outcome = Run(state, target, rows).go(options)
+    else:
+        from fastkam.run.executors import run_through
 
-    return run_through(options, state, target, rows)
+        outcome = run_through(options, state, target, rows)
+    options.parts[:] = [outcome]
+    return outcome
 
 
 def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:

@@ -21,6 +21,7 @@ from fastkam.run.writer import EarlierFile
 from fastkam.stores import Store
 
 if TYPE_CHECKING:
+    from fastkam.run.loop import Outcome
     from fastkam.samplers import Sampler
 
 
@@ -43,6 +44,8 @@ class RunOptions:
         Whether a run without a number of draws continues until `stop` is met.
     desk : Desk or None
         Evaluates points (`fastkam.points.desk`), if the chains do not do it themselves.
+    parts : list of Outcome
+        That of the last part of the run, once there is one.
     earlier : EarlierFile
         The file of another run at `checkpoint`, which a new run moves aside.
     """
@@ -61,6 +64,7 @@ class RunOptions:
     begun: float = field(default_factory=time.perf_counter, init=False)
     report: Reporter = field(init=False)
     trial: Trial = field(default_factory=Trial, init=False)
+    parts: list[Outcome] = field(default_factory=list, init=False)
     earlier: EarlierFile = field(default_factory=EarlierFile, init=False)
 
     def __post_init__(self) -> None:
