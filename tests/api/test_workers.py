@@ -22,6 +22,8 @@ from same import assert_same
 
 import fastkam as fk
 from fastkam.run import executors, tasks
+from fastkam.run.processes import Process
+from fastkam.run.sending import portable
 
 OPTIONS = {"x0": np.ones(D), "tune": 50, "draws": 3000, "chains": 3, "seed": 4, "diagnose": False,
            "progress": False}
@@ -295,3 +297,16 @@ def test_a_fork_while_other_threads_sample():
 
 def with_extras(x):
     return densities.python(x), {"u": x[0]}
+
+
+def test_ctrl_c_while_a_process_begins(capfd):
+    """Ctrl-C goes to the whole group of processes, and the calling process alone acts on it."""
+    for delay in (0.0, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05):
+        process = Process()
+        time.sleep(delay)
+        process.signal(signal.SIGINT)
+        value, error = pickle.loads(process.call(portable((max, (1, 2), {}), anywhere=False)))
+        assert (value, error) == (2, None)
+        process.end()
+    assert capfd.readouterr().err == ""
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -18,8 +18,10 @@ from typing import Any
 
 from fastkam.run.sending import portable
 
-# the path first, so that fastkam is found as it was here; a process imports no main program
+# SIGINT is blocked until it is ignored, so that Ctrl-C does not end a process that begins; the path
+# first, so that fastkam is found as it was here; a process imports no main program
 BEGIN = "import json, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); " \
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]); " \
         "sys.path[:] = json.loads(sys.argv.pop(1)); descriptor = int(sys.argv.pop(1)); " \
         "from fastkam.run.served import serve; serve(descriptor)"
 
@@ -108,10 +110,12 @@ class Process:
         places = [one for one in sys.path if isinstance(one, str)]  # as import takes them
         command = [sys.executable, "-c", BEGIN, json.dumps(places), str(theirs.fileno()),
                    *sys.argv[1:]]
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # it is inherited
         try:
             self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                           pass_fds=[theirs.fileno()])
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()  # so that the end of the process is seen here
 
     def call(self, data: bytes) -> bytes:
