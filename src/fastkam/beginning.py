@@ -18,6 +18,7 @@ from fastkam.interop.doors import opened
 from fastkam.problem.starts import Outcomes, one_by_one
 from fastkam.run.drawn_starts import best_of, by_labels
 from fastkam.run.drive import BUDGET, FIRST_ROWS
+from fastkam.run.hints import of_memory
 from fastkam.run.loop import Outcome
 from fastkam.run.records import Fields, check_derived
 from fastkam.run.shapes import Layout, check_extras, check_layout, check_names_of_extras
@@ -381,7 +382,8 @@ class Call:
             kernel = method.build(self.points[0])  # refuses what does not fit the dimension
         except MemoryError as error:
             raise ValueError(f"{method!r} must fit into memory in the dimension of x0, "
-                             f"{target.dim}, and does not: {error}") from error
+                             f"{target.dim}, and does not ({error}): "
+                             f"{of_memory(self.chains, target.dim)}") from error
         if self.check_gradient and method.needs_gradient:
             with self.watch:  # a point that hangs ends the check in time
                 self.wrong_gradient = check_start(target, self.points[0])

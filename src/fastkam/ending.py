@@ -10,7 +10,7 @@ from fastkam.arguments import told
 from fastkam.diagnostics import checks
 from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.run.faults import TaskLost, describe
-from fastkam.run.hints import advice
+from fastkam.run.hints import advice, of_memory
 
 if TYPE_CHECKING:
     from fastkam.result import Result
@@ -58,6 +58,8 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
         lost = isinstance(failure, TaskLost)
         what = str(failure) if lost else told(failure)
         what = ", ".join([what, *getattr(failure, "__notes__", ())])
+        if isinstance(failure, MemoryError):
+            what += f": {of_memory(result.chains, result.state.d)}"
         raise SamplingError(
             f"the run was stopped by {what}; {kept}{problem}", result=result,
             chain=failure.chains[0] if isinstance(failure, TaskLost) else None,

@@ -25,6 +25,7 @@ from fastkam.run.blas import one_blas_thread
 from fastkam.run.checkpoint import check_room, read, write
 from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
+from fastkam.run.hints import within_memory
 from fastkam.run.options import RunOptions
 from fastkam.run.resampled import evenly, spread
 from fastkam.run.rules import StopRule
@@ -388,7 +389,8 @@ def go_on_with(
         check_room(path, state, 0 if draws is not None else state.requested)
     if options.store is not None:
         state = moved_into(options.store, state)
-    with options.shield, options.report, options.closing, writing(state):
+    memory = within_memory(state.chains, state.d)
+    with options.shield, options.report, options.closing, writing(state), memory:
         outcome = go_on(state, target, draws, options)
         new = Result(outcome.state, own, desk)
         new.found = outcome.found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -21,6 +22,7 @@ from fastkam.result import Result
 from fastkam.run.blas import one_blas_thread
 from fastkam.run.drawn_starts import check_order, drawn_starts, labels_of, stored_calls
 from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
+from fastkam.run.hints import within_memory
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
 from fastkam.run.rules import StopRule, as_stop
@@ -322,15 +324,17 @@ def sample(
     # workers are closed also if there is no run
     with desk, options.closing, one_blas_thread():
         call.begin()
+        memory = partial(within_memory, chains, call.points.shape[1])
         try:
             if learning and call.learn():
                 return concluded(call.weighted(), call)
-            state, options = call.prepare(), call.options
+            with memory():
+                state, options = call.prepare(), call.options
         except (SamplingError, SamplingWarning, KeyboardInterrupt) as error:
             if call.learned is None or getattr(error, "result", None) is not None:
                 raise
             return of_learning(call, call.learned, error)
-        with options.shield, options.report, options.closing, writing(state):
+        with options.shield, options.report, options.closing, writing(state), memory():
             return concluded(carry_out_to_its_end(state, call.target, call.rows, options), call)
 
 

@@ -1,7 +1,9 @@
-"""Suggestions for common mistakes in a density that fails."""
+"""Suggestions for common mistakes in a density that fails, and where memory does not suffice."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,23 @@ if TYPE_CHECKING:
 
 NUMERICAL = (ArithmeticError, RuntimeError, np.linalg.LinAlgError)  # may be due to x alone
 NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # errors of the program
+
+
+@contextmanager
+def within_memory(chains: int, d: int) -> Iterator[None]:
+    """A context in which a MemoryError says what needs memory, and what to do."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(of_memory(chains, d)) from error
+
+
+def of_memory(chains: int, d: int) -> str:
+    """Describe what needs memory in d dimensions, with a suggestion."""
+    return (f"there is too little memory for {chains} chains in {d} dimensions. Most samplers "
+            f"keep a matrix of {d} x {d} numbers, {round(8e-6 * d * d)} MB, for each chain, and a "
+            "copy of it in the result. Give fewer chains, or a sampler without such a matrix "
+            '(sampler="rwm" or, with a gradient, "mala" or "barker")')
 
 
 def advice(fault: Fault, step: int, target: Target) -> str:

@@ -18,6 +18,7 @@ NARROW = 1.1  # a bracket with a smaller ratio of its ends contains a wall
 LEAST, MOST = 1e-300, 1e300  # steps beyond which a coordinate does not matter
 FASTEST = 1e30  # largest factor by which a step grows or shrinks at once
 ROUNDS = 80
+MOST_BYTES = 2**26  # of points that are evaluated at once
 SMALL = 0.1  # a start, other than 0, that may show the size of the scale
 JUMP = 40  # number of ever shorter steps with the same change that show a jump
 
@@ -77,12 +78,14 @@ def find_scales(
         todo = [(side, int(k)) for side in (0, 1) for k in np.flatnonzero(~sides[side].done)]
         if not todo:
             break
-        X = np.tile(x0, (len(todo), 1))
-        for row, (side, k) in enumerate(todo):
-            X[row, k] += (1 - 2 * side) * sides[side].step[k]
-        changes = np.abs(evaluate(X) - logp)
-        for row, (side, k) in enumerate(todo):
-            sides[side].learn(k, changes[row], moved=X[row, k] != x0[k])
+        most = max(1, MOST_BYTES // (8 * d))
+        for some in (todo[i : i + most] for i in range(0, len(todo), most)):
+            X = np.tile(x0, (len(some), 1))
+            for row, (side, k) in enumerate(some):
+                X[row, k] += (1 - 2 * side) * sides[side].step[k]
+            changes = np.abs(evaluate(X) - logp)
+            for row, (side, k) in enumerate(some):
+                sides[side].learn(k, changes[row], moved=X[row, k] != x0[k])
     walls = np.array([side.wall for side in sides])
     steps = np.array([side.step for side in sides])
     flat: NDArray[np.bool_] = sides[0].flat & sides[1].flat
