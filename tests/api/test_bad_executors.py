@@ -11,6 +11,7 @@ from same import assert_same
 from simulators import OPTIONS, quick
 
 import fastkam as fk
+from fastkam.run.workers import as_workers
 
 AFTER = 40  # tasks
 GARBAGE = {"none": None, "text": "x", "number": 3, "empty": [], "dict": {}, "others": [1]}
@@ -46,6 +47,32 @@ def test_garbage_ends_the_run(garbage, spread, monkeypatch):
     with pytest.raises(fk.SamplingError, match="executor must return") as info:
         sample(quick, executor=executor, spread=spread, **OPTIONS)
     assert_same(info.value.result.resume(diagnose=False), sample(quick, **OPTIONS))
+
+
+class BadMap:
+    """A pool with `map` alone, which returns something else than a value for every task."""
+
+    def __init__(self, garbage):
+        self.garbage = garbage
+
+    def map(self, function, tasks):
+        return self.garbage([function(task) for task in tasks])
+
+
+@pytest.mark.parametrize(("garbage", "says"), [
+    (lambda values: values[1:], r"a value for every task, \d, not \d"),
+    (lambda values: values * 2, r"a value for every task, \d, not \d"),
+    (lambda values: [None for _ in values], "what the function returns, not None"),
+    (lambda values: [value for value, _ in values], "what the function returns, not "),
+    (lambda values: [(value, "odd") for value, _ in values], "what the function returns, not "),
+])
+def test_a_map_that_does_not_return_the_values_is_refused(garbage, says):
+    """The run used to wait for the others for ever."""
+    with pytest.raises(TypeError, match=f"executor must return from its map {says}"):
+        as_workers(BadMap(garbage)).submit(divmod, 7, 2).result(timeout=20)
+    for spread in ("points", "chains"):
+        with pytest.raises(fk.SamplingError, match=f"executor must return from its map {says}"):
+            sample(quick, executor=BadMap(garbage), spread=spread, **OPTIONS)
 
 
 class Swapping(Executor):

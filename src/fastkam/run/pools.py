@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from fastkam.arguments import shown
+
 POLL_SECONDS = 0.05
 UNBEGUN_SECONDS = 10.0  # after a worker's death, until a task that has not begun is lost
 GATHER_SECONDS = 0.01  # within which submitted tasks are collected for one call of map
@@ -151,6 +153,7 @@ class MapPool(Executor):
         """Run tasks by one call of the pool's map."""
         try:
             results = list(self.map_tasks(attempted, tasks)) if tasks else []
+            check_results(results, len(tasks))
         except BaseException as error:
             results = [(None, error)] * len(tasks)
         for future, (value, problem) in zip(futures, results, strict=True):
@@ -168,6 +171,18 @@ class MapPool(Executor):
             self.condition.notify()
         if wait and self.thread is not None:
             self.thread.join()
+
+
+def check_results(results: list[Any], n: int) -> None:
+    """Refuse what a map has returned if it is not the value of `attempted` for each of n tasks."""
+    if len(results) != n:
+        raise TypeError(f"executor must return from its map a value for every task, {n}, not "
+                        f"{len(results)}")
+    for one in results:
+        if not (isinstance(one, (tuple, list)) and len(one) == 2
+                and (one[1] is None or isinstance(one[1], BaseException))):
+            raise TypeError("executor must return from its map what the function returns, not "
+                            f"{shown(one)}")
 
 
 def attempted(task: Any) -> tuple[Any, BaseException | None]:
