@@ -143,6 +143,24 @@ def test_a_file_of_something_else_is_not_replaced(folder, capsys):
     assert (folder / "our_model.py").read_text() == MODEL
 
 
+def test_a_result_is_replaced_only_where_it_is_named(folder, capsys):
+    """A second run used to replace the result of the first one without a word."""
+    how = ["sample", "our_model:logp", "--dim", "2", "--draws", "5", "--tune", "5"]
+    (folder / "logp.fk").touch()  # an empty file has no result
+    assert run(*how) == 0
+    first = (folder / "logp.fk").read_bytes()
+    assert run(*how, "--seed", "2") == 2
+    assert ("logp.fk has the result of an earlier run: continue it (fastkam resume logp.fk "
+            "--target our_model:logp)" in capsys.readouterr().err)
+    assert (folder / "logp.fk").read_bytes() == first
+    assert run(*how, "--seed", "2", "--store", "draws") == 0
+    assert run("resume", "logp.fk", "--target", "our_model:logp", "--draws", "5") == 0
+    assert run(*how, "--seed", "2", "--checkpoint", "logp.fk") == 0
+    assert (folder / "logp.fk.bak").exists()
+    assert run(*how, "--seed", "2", "--out", "logp.fk") == 0
+    assert (folder / "logp.fk").read_bytes() != first
+
+
 def test_a_report_is_written(folder, capsys):
     assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "20",
                "--sampler", "rwm", "--report", "run.html") == 0
@@ -193,7 +211,8 @@ def test_a_report_and_a_result_replace_no_run_and_no_calls(folder, capsys):
 def test_a_checkpoint_that_is_moved_aside_is_mentioned(folder, capsys):
     for seed in ("1", "2"):
         assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "5",
-                   "--sampler", "rwm", "--checkpoint", "check.fk", "--seed", seed) == 0
+                   "--sampler", "rwm", "--checkpoint", "check.fk", "--seed", seed, "--out", "run.fk"
+                   ) == 0
     assert (folder / "check.fk.bak").exists()
     printed = capsys.readouterr()
     assert printed.err.count("check.fk' had 80 draws") == 1

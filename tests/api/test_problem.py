@@ -416,7 +416,7 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for more in ([], ["--sampler", "auto"]):
         assert main(["sample", "model.py:problem", "--draws", "150", "--tune", "50", "--seed", "1",
-                     *more]) == 0
+                     "--out", "problem.fk", *more]) == 0
     assert (fk.load("problem.fk")["s"] > 0).all()
     assert main(["resume", "problem.fk", "--target", "model.py:problem", "--draws", "10"]) == 0
     (tmp_path / "model.py").write_text("def f(x):\n    return -x @ x\n")

@@ -134,7 +134,7 @@ def add_sample(commands):
                      help="start at the points that are given, in their own units")
     one.add_argument("--seed", type=int, help="the same seed gives the same draws")
     one.add_argument("--names", metavar="a,b", help="names of the coordinates")
-    add_running(one, "default: FUNCTION.fk")
+    add_running(one, "default: FUNCTION.fk, which is not replaced")
     one.set_defaults(command=sample)
 
 
@@ -240,6 +240,7 @@ def sample(options):
     target = find_target(options.target)
     out = place(options, options.target.rpartition(":")[2] + ".fk")
     check_paths(options, out)
+    check_new(options, out)
     x0 = start_of(options, target)
     sampler = read_sampler(options.sampler, options.set)
     return finish(options, options.target, out, lambda: say_choice(options, run(
@@ -317,6 +318,19 @@ def check_paths(options, out):
         if same and (one, other) != ("the result", "--checkpoint"):
             raise UsageError(f"{one} and {other} must be different files, not both "
                              f"{str(files[one])!r}")
+
+
+def check_new(options, out):
+    """Refuse to replace the result of an earlier run, unless --out names its file.
+
+    With a store, or a checkpoint of the same name, the run itself takes care of an earlier one.
+    """
+    own = options.checkpoint is not None and place_of(options.checkpoint) == place_of(out)
+    if options.out is None and options.store is None and not own and (
+            out.exists() and out.stat().st_size):
+        raise UsageError(f"{out} has the result of an earlier run: continue it (fastkam resume "
+                         f"{out} --target {options.target}), or give another file, or the same, "
+                         f"which is then replaced (--out {out})")
 
 
 def place(options, otherwise):
