@@ -174,3 +174,19 @@ def test_numbers_as_arrays_without_dimensions():
     R = proposal_covariance(X, Z, Gaussian(1.5), step_size=np.array(0.5), noise=np.array(1))
     np.testing.assert_array_equal(
         R, proposal_covariance(X, Z, Gaussian(1.5), step_size=0.5, noise=1.0))
+
+
+@pytest.mark.parametrize("bad", [
+    np.array([1.0, 2.0j]), [1.0, 2.0j], ["1", "2"], np.array([b"1", b"2"]),
+    np.ma.array([1.0, 2.0], mask=[False, True]), np.array([1, 2], "m8[s]")], ids=str)
+def test_a_density_is_not_evaluated_at_what_is_no_point(bad):
+    """Imaginary parts and masks used to be dropped, and texts to be read."""
+    target = fk.Target.from_python(lambda x: -0.5 * float(x @ x), 2, hvp=lambda x, v: -v)
+    estimator = fk.Target.from_estimator(lambda x, u: -0.5 * float(x @ x), 2, 2)
+    for name, call in [
+            ("x", target.logp), ("x", target.logp_grad),
+            ("x", lambda x: target.hvp(x, [0.0, 0.0])), ("x", lambda v: target.hvp([0.0, 0.0], v)),
+            ("x", lambda x: estimator.estimate(x, [0.0, 0.0])),
+            ("u", lambda u: estimator.estimate([0.0, 0.0], u))]:
+        with pytest.raises(TypeError, match=f"{name} must be an array (of numbers|without masked)"):
+            call(bad)

@@ -6,6 +6,8 @@ from fastkam.target cimport (
     FK_NEEDS_GIL, FK_SERIAL, FK_TARGET_ABI, FK_TARGET_CAPSULE, fk_target,
 )
 
+from fastkam._core.density.extras import is_masked
+
 import numpy as np
 
 
@@ -109,7 +111,7 @@ cdef class Target:
     def estimate(self, x, u):
         """Return the log of the estimate of the density at x (dim,) with the noise u (n_aux,)."""
         cdef const double[:, ::1] X = self.point(x)
-        cdef const double[::1] U = np.array(u, dtype=float, order="C", ndmin=1)
+        cdef const double[::1] U = numbers("u", u, 1)
         cdef double logp = 0
         if self.c.noisy == NULL:
             raise TypeError(f"{self!r} has no estimate")
@@ -149,11 +151,7 @@ cdef class Target:
         return np.asarray(out)
 
     def points(self, x):
-        try:
-            x = np.array(x, dtype=float, order="C", ndmin=2)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(f"x must be an array of numbers, not {type(x).__name__}: "
-                            f"{error!s:.200}") from None
+        x = numbers("x", x, 2)
         if x.ndim != 2 or x.shape[1] != self.c.dim:
             raise ValueError(f"x must have {self.c.dim} coordinates a point, not shape {x.shape}")
         return x
@@ -221,3 +219,17 @@ cdef class Target:
 
     def __repr__(self):
         return f"<Target of dimension {self.c.dim}, {self.kind}: {', '.join(self.abilities)}>"
+
+
+def numbers(name, value, ndmin):
+    """Return real numbers as an array with `ndmin` or more axes; TypeError for other values."""
+    if is_masked(value):
+        raise TypeError(f"{name} must be an array without masked elements, not {value!r:.200}")
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiubO":
+            raise TypeError(f"they are of type {array.dtype}")
+        return np.array(array, dtype=float, order="C", ndmin=ndmin)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} must be an array of numbers, not {type(value).__name__}: "
+                        f"{error!s:.200}") from None
