@@ -21,6 +21,7 @@ from runs import sample
 from same import assert_same
 
 import fastkam as fk
+from fastkam.density.forms import with_surrogate
 from fastkam.run import executors, tasks
 from fastkam.run.processes import Process
 from fastkam.run.sending import portable
@@ -203,6 +204,35 @@ def test_a_recipe_for_a_python_function_is_sent_as_a_recipe():
     """Functions made by functions cannot be pickled."""
     target = fk.as_target(fk.TargetRecipe(dies_once_made, "mark"), D)
     assert pickle.loads(pickle.dumps(target)).logp([0.0, 0.0]) == 0.0
+
+
+def made(kind):
+    """A target of a kind that contains a function made here, which cannot be pickled."""
+    def logp(x):
+        return -0.5 * float(x @ x)
+
+    if kind == "problem":
+        return fk.Problem(logp, bounds={"x": (-9.0, 9.0)}, shapes={"x": 2})
+    if kind == "estimator":
+        return fk.Target.from_estimator(lambda x, u: logp(x), 2, 1)
+    return with_surrogate(fk.as_target(logp, 2), lambda x: 0.5 * logp(x))
+
+
+@pytest.mark.parametrize("kind", ["problem", "estimator", "surrogate"])
+def test_every_kind_of_target_is_sent_as_its_recipe(kind):
+    target = fk.as_target(fk.TargetRecipe(made, kind), 2)
+    again = pickle.loads(pickle.dumps(target))
+    assert type(again) is type(target)
+    if kind == "estimator":
+        assert again.estimate([1.0, 2.0], [0.0]) == -2.5
+    else:
+        assert again.logp([1.0, 2.0]) == target.logp([1.0, 2.0])
+
+
+def test_what_has_no_prior_is_known_to_workers_too():
+    """The evidence of such a density is not that of a model."""
+    target = fk.Problem(densities.python, bounds={"x": (-9.0, 9.0)}, shapes={"x": 2}).target()
+    assert pickle.loads(pickle.dumps(target)).without_prior == target.without_prior == ("x",)
 
 
 # ---- interrupts ----

@@ -63,7 +63,7 @@ class NumbaTarget(AddressTarget):
             return error
         return RuntimeError("the numba function raised, but not when it was called again")
 
-    def __reduce__(self):
+    def made_from(self):
         return NumbaTarget, (self.f, self.dim, self.args)
 
 
@@ -156,7 +156,7 @@ class NumbaEstimator(AddressTarget):
     def fault(self, rc, x):
         return RuntimeError(f"the numba estimator {self.f!r} raised") if rc == RAISED else None
 
-    def __reduce__(self):
+    def made_from(self):
         return NumbaEstimator, (self.f, self.dim, self.n_aux)
 
 

@@ -46,7 +46,7 @@ cdef class PythonEstimator(PythonTarget):
             self.rng = np.random.Generator(self.bits)
             self.start = self.bits.state
 
-    def __reduce__(self):
+    def made_from(self):
         return partial(PythonEstimator, **self.options()), (self.f, self.c.dim, self.n)
 
     def options(self):
@@ -118,9 +118,7 @@ cdef class ForeignEstimator(Target):
         self.c.logp, self.c.logp_grad, self.c.batch, self.c.hvp = NULL, NULL, NULL, NULL
         self.refresh.correlation, self.refresh.blocks = correlation, blocks
 
-    def __reduce__(self):
-        if self.recipe is not None:
-            return self.recipe, ()
+    def made_from(self):
         refresh = {"correlation": self.refresh.correlation, "blocks": self.refresh.blocks}
         return partial(ForeignEstimator, **refresh), (self.owner,)
 
@@ -138,7 +136,7 @@ cdef class SurrogateTarget(Target):
         self.extras, self.derived = made.extras, made.derived
         self.c.flags |= surrogate.c.flags & FK_SERIAL
 
-    def __reduce__(self):
+    def made_from(self):
         return SurrogateTarget, (self.owner, self.surrogate)
 
     def bind(self):

@@ -72,9 +72,7 @@ cdef class JoinedTarget(Target):
             error = self.slope.fault(rc, x)
         return error
 
-    def __reduce__(self):
-        if self.recipe is not None:
-            return self.recipe, ()
+    def made_from(self):
         return JoinedTarget, (self.value, self.slope, self.derived)
 
 

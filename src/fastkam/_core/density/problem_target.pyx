@@ -200,8 +200,9 @@ cdef class ProblemTarget(Target):
             error = self.inner.fault(rc, self.space.constrain(np.array(x, ndmin=2))[0][0])
         return error
 
-    def __reduce__(self):
-        return ProblemTarget, (self.inner, self.space.rows, self.prior.rows, self.derived)
+    def made_from(self):
+        return ProblemTarget, (self.inner, self.space.rows, self.prior.rows, self.derived,
+                               self.without_prior)
 
 
 cdef int place(Parts *self, const double *z, Point *p, bint gradient,

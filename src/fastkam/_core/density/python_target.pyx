@@ -59,9 +59,7 @@ cdef class PythonTarget(Target):
         """The user's function."""
         return self.f
 
-    def __reduce__(self):
-        if self.recipe is not None:
-            return self.recipe, ()
+    def made_from(self):
         return partial(PythonTarget, **self.options()), (self.f, self.c.dim)
 
     def options(self):

@@ -210,9 +210,11 @@ cdef class Target:
         return PyCapsule_New(&self.c, FK_TARGET_CAPSULE, NULL)
 
     def __reduce__(self):
-        """Pickle a target as the arguments it was made from; a pointer cannot be pickled."""
-        if self.recipe is not None:
-            return self.recipe, ()
+        """Pickle a target as its recipe, or as the arguments it was made from."""
+        return self.made_from() if self.recipe is None else (self.recipe, ())
+
+    def made_from(self):
+        """Return a callable that makes the target again, and its arguments; not for pointers."""
         raise TypeError(
             f"{self!r} cannot be sent to another process: give a fastkam.TargetRecipe, which "
             "makes it there")
