@@ -99,9 +99,13 @@ def test_a_wrong_sign_is_suspected_where_the_log_density_is_infinite(start, opti
         fk.sample(growing, np.full(2, start), seed=1, progress=False, **options)
 
 
+class SolverError(Exception):
+    """An error of a simulator."""
+
+
 @pytest.mark.parametrize(("error", "advised"), [
-    (RuntimeError, True), (np.linalg.LinAlgError, True), (NotImplementedError, False),
-    (OSError, False)])
+    (RuntimeError, True), (np.linalg.LinAlgError, True), (ValueError, True), (AssertionError, True),
+    (SolverError, True), (NotImplementedError, False), (OSError, False), (Exception, False)])
 def test_points_without_a_density_can_be_rejected(error, advised):
     options = {"draws": 100, "tune": 50, "seed": 1, "sampler": "ram", "search": False}
     with pytest.raises(fk.SamplingError, match="the target raised") as info:
@@ -111,7 +115,6 @@ def test_points_without_a_density_can_be_rejected(error, advised):
 
 
 def test_a_logarithm_outside_its_domain_is_such_a_point():
-    """The math module raises a ValueError there, which otherwise is rarely due to x alone."""
     with pytest.raises(fk.SamplingError, match=r"math domain error.*: return -inf where x is"):
         sample(lambda x: math.log(x[0]) - x[0], np.ones(1), draws=500, tune=50, seed=1,
                sampler="ram", search=False)

@@ -38,11 +38,11 @@ from fastkam.evidence.density import Density, Window, recorded, target_for
 from fastkam.evidence.proposals import draws_in, fit
 from fastkam.numerics.descent import minimized
 from fastkam.numerics.median import median
+from fastkam.run.hints import NUMERICAL
 from fastkam.run.same_target import check_own_density
 from fastkam.run.state import NOWHERE
 from fastkam.run.streams import Stream, generator_of
 from fastkam.search.choice import has_gradient
-from fastkam.search.evaluator import NUMERICAL
 from fastkam.search.mixture import Mixture
 from fastkam.search.scales import find_scales
 from fastkam.search.tails import logarithmic_tails, tail_indices

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam._core.engine.fault import Fault
 
-NUMERICAL = (ArithmeticError, RuntimeError, np.linalg.LinAlgError)  # may be due to x alone
+NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # may be due to x alone
 NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # errors of the program
 
 
@@ -50,12 +50,26 @@ def advice(fault: Fault, step: int, target: Target) -> str:
     if fault.code == WITHOUT_SURROGATE:
         return (": it must be finite wherever the density is positive; or start the chains where "
                 "it is, with x0 and search=False") if step == 0 else ""
-    numerical = isinstance(fault.cause, NUMERICAL) and not isinstance(fault.cause, NEVER_DUE_TO_X)
-    if numerical or "math domain error" in told(fault.cause):  # a ValueError
-        reject = "" if is_of_surrogate(fault) else or_reject(target)
-        return f": return -inf where x is impossible{reject}"
-    if step > 0:
-        return ""
+    mistake = at_first_call(fault, target) if step == 0 else ""
+    if mistake or not (may_be_due_to_x(fault.cause) or is_of_own_class(fault.cause)):
+        return mistake
+    return (": return -inf where x is impossible"
+            f"{'' if is_of_surrogate(fault) else or_reject(target)}")
+
+
+def may_be_due_to_x(error: BaseException | None) -> bool:
+    """Whether an exception of the function may be due to the point alone."""
+    return isinstance(error, NUMERICAL) and not isinstance(error, NEVER_DUE_TO_X)
+
+
+def is_of_own_class(error: BaseException | None) -> bool:
+    """Whether an exception is of a new class, such as a SolverError, and of no built-in kind."""
+    built_in = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+    return built_in is Exception and type(error) is not Exception
+
+
+def at_first_call(fault: Fault, target: Target) -> str:
+    """Suggest a likely mistake in a function that fails in its first call; "" without one."""
     rows = target.batched and not getattr(function_of(target), "of_single_points", False)
     return hint(fault.cause, fault.x) or (
         ": with vectorized=True the function is called with points (k, d), one per row"

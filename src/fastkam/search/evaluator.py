@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastkam._core.engine.evaluation import Evaluation
 from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.numerics.periods import Periods
-from fastkam.run.hints import NEVER_DUE_TO_X
+from fastkam.run.hints import may_be_due_to_x
 from fastkam.run.serial import serially
 from fastkam.search.watch import Watch
 
@@ -22,16 +22,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
-NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # may be due to x alone
 RAISED = -1  # code of a function that raises an exception
 MOST_KEPT = 10  # failures
 MOST_IN_ROW = 1000  # failures in a row, after which the function itself counts as failing
 SLOW_SECONDS = 2e-3  # seconds per point above which points are sent to workers
-
-
-def may_be_due_to_x(error: BaseException) -> bool:
-    """Whether an exception of the function may be due to the point alone."""
-    return isinstance(error, NUMERICAL) and not isinstance(error, NEVER_DUE_TO_X)
 
 
 class Evaluator:
