@@ -1,6 +1,9 @@
 """Threads, progress and stop rules may change where a run ends, but none of its draws."""
 
 import ctypes
+import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -112,6 +115,60 @@ def other_in_threads(above, shift):
         return densities.python(x[:n]) + shift * wrong
 
     return density
+
+
+PARALLEL = """
+import numba
+import numpy as np
+
+import fastkam as fk
+
+
+@numba.njit(parallel=True)
+def half_square(x):
+    total = 0.0
+    for i in numba.prange(len(x)):
+        total += x[i] * x[i]
+    return 0.5 * total
+
+
+@numba.njit
+def logp(x):
+    return -half_square(x)
+
+
+assert fk.as_target(logp, 3).serial and not fk.as_target(numba.njit(lambda x: -x @ x), 3).serial
+result = fk.sample(logp, np.zeros(3), sampler="ram", draws=300, threads=2, progress=False, seed=1)
+assert result.draws.shape == (4, 300, 3)
+"""
+PYTHON_CALLS_PARALLEL = """
+import numba
+import numpy as np
+
+import fastkam as fk
+
+
+@numba.njit(parallel=True)
+def total(x, data):
+    s = 0.0
+    for i in numba.prange(len(data)):
+        s -= np.log1p((data[i] - x[0]) ** 2)
+    return s
+
+
+data = np.random.default_rng(0).standard_normal(400_000)
+fk.sample(lambda x: total(x, data) / 2e4, np.zeros(1), sampler="ram", draws=20, tune=20,
+          progress=False, seed=1)
+"""
+
+
+@pytest.mark.parametrize("script", [PARALLEL, PYTHON_CALLS_PARALLEL])
+def test_a_parallel_numba_function_is_called_by_one_thread_at_a_time(script):
+    """This layer of numba ends the process if two threads call it."""
+    pytest.importorskip("numba")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True,
+                          text=True, env=os.environ | {"NUMBA_THREADING_LAYER": "workqueue"})
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("above", "shift"), [(-np.inf, 3.0), (1.5, 3.0), (0.0, -0.5)])

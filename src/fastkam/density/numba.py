@@ -43,10 +43,10 @@ class NumbaTarget(AddressTarget):
         self.f = f
         self.args = tuple(np.array(one, order="C") if isinstance(one, np.ndarray) else one
                           for one in args)
-        (logp, grad), table = wrapped(f, self.args)
+        (logp, grad, parallel), table = wrapped(f, self.args)
         super().__init__(dim, logp.address, 0 if grad is None else grad.address,
                          0 if table is None else table.ctypes.data,
-                         owner=(logp, grad, table), copies=True)
+                         owner=(logp, grad, table), copies=True, thread_safe=not parallel)
 
     def fault(self, rc, x):
         """The exception of `f` at x, from its Python source: that has a traceback."""
@@ -151,7 +151,8 @@ class NumbaEstimator(AddressTarget):
         if returns_pair(inner, (VECTOR, VECTOR)):
             raise TypeError(f"f must return a number, not a pair: {shown(f)}")
         noisy = wrap_noisy(inner)
-        super().__init__(dim, 0, owner=noisy, noisy=noisy.address, n_aux=n_aux, copies=True)
+        super().__init__(dim, 0, owner=noisy, noisy=noisy.address, n_aux=n_aux, copies=True,
+                         thread_safe=not is_parallel(noisy))
 
     def fault(self, rc, x):
         return RuntimeError(f"the numba estimator {self.f!r} raised") if rc == RAISED else None
@@ -163,10 +164,10 @@ class NumbaEstimator(AddressTarget):
 def wrapped(f, args):
     """The C functions of `f` with these arguments, and the table of the arguments.
 
-    The functions are a pair (log density, log density and gradient or None). They read arrays and
-    numbers from the table, so that they serve for other data of the same types; arguments of other
-    kinds, or those that numba can compile only as constants, are constants of the code, and the
-    table is None.
+    The functions are (log density, log density and gradient or None, whether they start threads).
+    They read arrays and numbers from the table, so that they serve for other data of the same
+    types; arguments of other kinds, or those that numba can compile only as constants, are
+    constants of the code, and the table is None.
 
     numba never frees compiled code. Therefore those of the last functions are kept, under a digest
     of the function and of the globals and the closure that it refers to, which are constants of the
@@ -188,12 +189,19 @@ def compiled(f, given, make):
     if found is None:
         inner = make()
         pair = returns_pair(inner, (VECTOR, types.voidptr))
-        found = wrap_logp(inner, pair), wrap_logp_grad(inner) if pair else None
+        logp = wrap_logp(inner, pair)
+        found = logp, wrap_logp_grad(inner) if pair else None, is_parallel(logp)
     if digest:
         KEPT[digest] = found
         for oldest in list(KEPT)[:-MOST_KEPT]:
             KEPT.pop(oldest, None)  # another thread may have done it
     return found
+
+
+def is_parallel(compiled):
+    """Whether a C function starts threads of numba, for which some of its layers allow one caller.
+    """
+    return "numba_parallel_for" in compiled.inspect_llvm()
 
 
 def digest_of_constants(value):

@@ -118,7 +118,8 @@ class Target(Base):
         """A numba njit function, called without the GIL.
 
         It is compiled again with IEEE division, in which 1/0 is inf and not an error; if it raises,
-        the run stops with that exception.
+        the run stops with that exception. If it uses ``parallel=True``, one thread at a time calls
+        it.
 
         Parameters
         ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ class Trial:
         threads = min(len(groups), measured.threads(), MOST_THREADS)
         points = [group.point() for group in groups]
         different = len({x.tobytes() for x, _ in points}) > 1  # equal points would test nothing
-        if measured.free() < FREE or threads < 2 or not different:
+        if measured.free() < FREE or threads < 2 or not different or numba_takes_one_caller():
             return
         if groups[0].run.most_evaluations < PLENTY:
             self.looks = 0  # a budget has room for the calls of one trial
@@ -100,6 +101,16 @@ class Trial:
     def check(self, groups: list[ChainGroup]) -> None:
         """Compare the density's values in one thread with those that it returned in several."""
         check_alone(groups[0].target, [group.point() for group in groups])
+
+
+def numba_takes_one_caller() -> bool:
+    """Whether functions of numba with parallel=True, of which one has been called, end the process
+    if several threads call them: so it is with one of its threading layers."""
+    numba = sys.modules.get("numba")
+    try:
+        return numba is not None and numba.threading_layer() == "workqueue"
+    except ValueError:  # none has been called
+        return False
 
 
 def check_alone(

@@ -29,6 +29,7 @@ class AddressTarget(Target):
         noisy: int = 0,
         n_aux: int = 0,
         copies: bool = False,
+        thread_safe: bool = True,
     ) -> None: ...
 
 class CapsuleTarget(Target):

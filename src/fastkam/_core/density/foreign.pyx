@@ -205,14 +205,18 @@ cdef class AddressTarget(Target):
         Number of standard normals that `noisy` takes.
     copies : bool
         Whether the functions may write to their arguments, and therefore get copies of them.
+    thread_safe : bool
+        Whether several threads may call the functions at a time.
     """
     cdef Functions functions
 
     def __init__(self, size_t dim, uintptr_t logp, uintptr_t logp_grad=0, uintptr_t data=0,
-                 owner=None, uintptr_t noisy=0, size_t n_aux=0, bint copies=False):
+                 owner=None, uintptr_t noisy=0, size_t n_aux=0, bint copies=False,
+                 bint thread_safe=True):
         self.kind = "compiled function"
         self.owner = owner
         self.c.dim = dim
+        self.c.flags = 0 if thread_safe else FK_SERIAL
         self.c.logp = <fk_logp_fn><void *>logp
         self.c.logp_grad = <fk_logp_grad_fn><void *>logp_grad
         self.c.noisy, self.c.n_aux = <fk_noisy_fn><void *>noisy, n_aux
