@@ -186,7 +186,7 @@ class Call:
                            else problem.start(self.x0, chains, seed))
             derived = check_derived(self.target, self.points[:1], self.layout.shapes)
         if self.options.stop is not None:
-            self.options.stop.check(self.layout)
+            self.options.stop.check(self.layout, self.chains)
         self.check_room()
         self.rng = generator_of(seed, Stream.SEARCH)
         if derived is not None:

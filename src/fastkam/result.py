@@ -331,7 +331,7 @@ def resume(
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state
     if stop is not None:
-        stop.check(state.layout)
+        stop.check(state.layout, state.chains)
     if isinstance(state.sampler, ImportanceWeighted):
         raise ValueError('result must not be that of a run with surrogate="learn", which cannot be '
                          "resumed: call sample again with a larger budget")

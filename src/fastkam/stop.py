@@ -139,13 +139,18 @@ class ESS(Measured):
 class Rhat(Measured):
     """Every coordinate's rank-normalized R-hat is at most this.
 
-    In long runs 4000 to 8000 evenly spaced draws are used.
+    In long runs 4000 to 8000 evenly spaced draws are used. There must be two chains or more.
     """
 
     most: float = 1.01
 
     def __post_init__(self) -> None:
         check_number("most", self.most, above=1)
+
+    def check(self, layout: Layout, chains: int) -> None:
+        if chains == 1:
+            raise ValueError("stop must have no Rhat if there is one chain, since its R-hat is "
+                             "unknown: give chains=2 or more, or stop by ESS")
 
     def needed(self, draws: Any, rows: int) -> Any:
         return rows_for_r_hat(rows, columns_of(draws, sizes=False)["r_hat"], self.most)
@@ -182,7 +187,7 @@ class MCSE(Measured):
                                 f"{shown(name)}")
             check_number(f"errors[{name!r}]", error, above=0)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: Layout, chains: int) -> None:
         for name in self.errors:
             if name not in layout.shapes and not layout.places(name):
                 known = [*layout.shapes, *layout.labels]

@@ -59,6 +59,7 @@ def test_names_are_no_mathematics(tmp_path):
     ({"path": "a.txt"}, "path must end with .png"), ({"path": "nowhere/a.png"}, "path must be"),
     ({"path": "a.png", "draws": 1}, "draws"), ({"path": "a.png", "seconds": 0}, "seconds"),
     ({"path": "a.png", "var_names": [1]}, "var_names"),
+    ({"path": "a.png", "var_names": 3}, "var_names must be names, not 3"),
 ])
 def test_live_figures_that_are_refused(given, says):
     with pytest.raises((TypeError, ValueError), match=says):

@@ -143,10 +143,10 @@ def test_errors_of_named_means():
     for errors, problem in (({}, TypeError), (0.1, TypeError), ({"a": 0.0}, ValueError)):
         with pytest.raises(problem, match="errors"):
             MCSE(errors)
-    MCSE({"theta": 1.0}).check(run.past.layout)
+    MCSE({"theta": 1.0}).check(run.past.layout, 4)
     for rule in (MCSE({"tehta": 1.0}), MCSE({"tehta": 1.0}) | Time(1), Time(1) & MCSE({"x": 1.0})):
         with pytest.raises(ValueError, match="there is no"):
-            rule.check(run.past.layout)
+            rule.check(run.past.layout, 4)
 
 
 @pytest.mark.parametrize(("kind", "ends"), [

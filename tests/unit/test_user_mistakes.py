@@ -154,6 +154,9 @@ REFUSED = {
     "a schedule": ({"schedule": "diminish"}, "'diminish': did you mean 'diminishing'?"),
     "a class of schedules": ({"schedule": fk.schedules.Finite}, "write Finite(), an object"),
     "vectorized": ({"vectorized": "yes"}, "vectorized must be True or False, not 'yes'"),
+    "a rule that one chain cannot meet": (
+        {"stop": fk.stop.ESS(400) & fk.stop.Rhat(1.01), "chains": 1, "draws": None},
+        "stop must have no Rhat if there is one chain.*: give chains=2"),
     "progress": ({"progress": "yes"}, "progress must be True, False, None, a logger, a function"),
     "keep_warmup": ({"keep_warmup": "no"}, "keep_warmup must be True or False, not 'no'"),
     "diagnose": ({"diagnose": 1}, "diagnose must be True or False, not 1"),
@@ -175,6 +178,8 @@ def test_refused_before_any_work(name):
 CALLS = {
     "by its place": (lambda: fk.sample(never, [0.0], "ram"), TypeError,
                      "sample() takes only target and x0 as positional arg.*, as sampler='ram'"),
+    "a path for lines": (lambda: fk.progress.Lines("log.txt"), TypeError,
+                         "write must be a function of a str, not 'log.txt'"),
     "exchanged": (lambda: fk.sample([0.0, 0.0], never), TypeError, "the density comes first"),
     "a parameter": (lambda: fk.NUTS(target_accept=0.9), TypeError,
                     "NUTS has no argument 'target_accept': did you mean 'target_acceptance'?"),

@@ -71,9 +71,11 @@ class LiveFigure(Notebook):
         if self.path is not None and self.path.suffix not in (".png", ".svg", ".pdf"):
             raise ValueError(f"path must end with .png, .svg or .pdf, not {shown(str(path))}")
         if var_names is not None:
-            var_names = [var_names] if isinstance(var_names, str) else list(var_names)
-            if not var_names or not all(isinstance(name, str) for name in var_names):
+            some = [var_names] if isinstance(var_names, str) or not np.iterable(var_names) else [
+                *var_names]
+            if not some or not all(isinstance(name, str) for name in some):
                 raise TypeError(f"var_names must be names, not {shown(var_names)}")
+            var_names = some
         self.var_names = var_names
         self.draws = check_integer("draws", draws, least=2)
         self.most = check_integer("most", most, least=1)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from fastkam.arguments import check_number, shown
 from fastkam.progress import text
 from fastkam.progress.snapshot import Progress
 
@@ -20,11 +21,19 @@ class Lines:
         written to standard error.
     seconds : float
         Time between two lines.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `write` is not callable, or `seconds` is negative.
     """
 
     def __init__(self, write: Callable[[str], object] | None = None, seconds: float = 30.0) -> None:
+        if write is not None and not callable(write):
+            raise TypeError(f"write must be a function of a str, not {shown(write)}: for lines in "
+                            'an open file, lambda line: print(line, file=file)')
         self.write = write_error if write is None else write
-        self.seconds = seconds
+        self.seconds = seconds = check_number("seconds", seconds, least=0)
         self.next = time.perf_counter() + seconds
         self.always = False  # whether a last line is always written
         self.last: Progress | None = None

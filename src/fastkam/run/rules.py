@@ -60,8 +60,8 @@ class StopRule:
         """The part of this rule that has just ended `run`."""
         return self
 
-    def check(self, layout: Layout) -> None:
-        """Refuse, before any work, a rule that does not fit the names of the parameters."""
+    def check(self, layout: Layout, chains: int) -> None:
+        """Refuse, before any work, a rule that does not fit the parameters or number of chains."""
 
     def after(self, evaluations: int) -> StopRule:
         """The rule for a call that continues a run of this many evaluations."""
@@ -173,9 +173,9 @@ class Pair(StopRule):
     one: StopRule
     other: StopRule
 
-    def check(self, layout: Layout) -> None:
-        self.one.check(layout)
-        self.other.check(layout)
+    def check(self, layout: Layout, chains: int) -> None:
+        self.one.check(layout, chains)
+        self.other.check(layout, chains)
 
     def after(self, evaluations: int) -> StopRule:
         return type(self)(self.one.after(evaluations), self.other.after(evaluations))
