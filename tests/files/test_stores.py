@@ -182,10 +182,24 @@ def test_compression(tmp_path, compression):
 
 def test_arguments_of_zarr(tmp_path):
     pytest.importorskip("zarr")
-    with pytest.raises(ValueError, match="compression must be None or one of"):
-        Zarr(tmp_path / "run.zarr", compression="zip")
+    for compression in ("zip", ["zstd"]):
+        with pytest.raises(ValueError, match="compression must be None or one of"):
+            Zarr(tmp_path / "run.zarr", compression=compression)
     with pytest.raises(ValueError, match="level must be given with compression"):
         Zarr(tmp_path / "run.zarr", level=3)
+
+
+def test_a_section_that_is_written_again_has_the_shape_of_its_new_rows(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    store = Zarr(tmp_path / "run.zarr")
+    store.create()
+    with store.writing():
+        for rows in (np.ones((90, 2)), np.zeros((10, 2))):
+            store.clear("draws")
+            store.add("draws", "x", 1, (2,), float, 16)
+            store.write("draws", "x", 0, 0, rows)
+            store.publish("draws", ["x"], 0, len(rows))
+    assert zarr.open(tmp_path / "run.zarr", mode="r")["draws/x"].shape == (1, 10, 2)
 
 
 def test_without_zarr(tmp_path, monkeypatch):

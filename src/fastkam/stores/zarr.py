@@ -73,7 +73,8 @@ class Zarr(Store):
                  level: int | None = None) -> None:
         super().__init__(path)
         self.zarr = import_extra("zarr", ADVICE)
-        if compression is not None and compression not in LEVELS:
+        if compression is not None and not (
+                isinstance(compression, str) and compression in LEVELS):
             raise ValueError(f"compression must be None or one of {list(LEVELS)}, not "
                              f"{shown(compression)}")
         if level is not None:
@@ -249,6 +250,7 @@ class Zarr(Store):
             group = self.zarr.open_group(self.path, mode="r+")
             if section in group:
                 del group[section]
+            self.counts.pop(section, None)
             self.arrays = {path: array for path, array in self.arrays.items()
                            if not path.startswith(f"{section}/")}
             self.forms = {path: form for path, form in self.forms.items()
