@@ -201,8 +201,10 @@ def test_mode_occupancy_refuses_nonsense():
         dg.mode_occupancy(draws, left_or_right, [0.5, 0.6])
     with pytest.raises(TypeError, match="mode_of must return 4 integers, not float64"):
         dg.mode_occupancy(draws, lambda x: x[:, 0], [0.5, 0.5])
-    with pytest.raises(ValueError, match="mode_of must return indices below 2, not 5"):
+    with pytest.raises(ValueError, match="mode_of must return indices from 0 to 1, not 5"):
         dg.mode_occupancy(draws, lambda x: np.full(len(x), 5), [0.5, 0.5])
+    with pytest.raises(ValueError, match="mode_of must return indices from 0 to 1, not -1"):
+        dg.mode_occupancy(draws, lambda x: np.arange(len(x)) % 3 - 1, [0.5, 0.5])
 
 
 # ---- maximum mean discrepancy ----

@@ -341,21 +341,8 @@ def mode_occupancy(draws, mode_of, weights):
     draws = check_points("draws", draws)
     if draws.size == 0:
         raise ValueError(f"draws must not be empty, but has shape {draws.shape}")
-    weights = check_vector("weights", weights)
-    if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
-        raise ValueError(f"weights must be probabilities that sum to 1, not {weights}")
-    if not callable(mode_of):
-        raise TypeError(f"mode_of must be a function, not {shown(mode_of)}")
-    modes = mode_of(draws.reshape(-1, draws.shape[-1]))
-    real_array("mode_of(x)", modes, copy=False)  # rows of different lengths are no array
-    modes = np.asarray(modes)
-    if modes.shape != (draws[..., 0].size,) or modes.dtype.kind not in "iu":
-        raise TypeError(
-            f"mode_of must return {draws[..., 0].size} integers, not {modes.dtype} {modes.shape}"
-        )
-    modes = modes.reshape(draws.shape[:-1])
-    if modes.min() < 0 or modes.max() >= len(weights):
-        raise ValueError(f"mode_of must return indices below {len(weights)}, not {modes.max()}")
+    weights = check_probabilities(weights)
+    modes = mode_indices("mode_of", mode_of, draws, len(weights))
     fraction = np.stack([(modes == k).mean(axis=-1) for k in range(len(weights))], axis=-1)
     return ModeOccupancy(
         fraction=fraction,
@@ -363,6 +350,31 @@ def mode_occupancy(draws, mode_of, weights):
         distance=np.abs(fraction - weights).sum(axis=-1) / 2,
         switches=(np.diff(modes, axis=-1) != 0).sum(axis=-1),
     )
+
+
+def check_probabilities(weights):
+    """Return `weights` as an array (k,), if they are probabilities."""
+    weights = check_vector("weights", weights)
+    if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
+        raise ValueError(f"weights must be probabilities that sum to 1, not {weights}")
+    return weights
+
+
+def mode_indices(name, mode_of, draws, below):
+    """Return the mode of each draw (..., draws, d) by `mode_of`, the argument `name`, (..., draws).
+    """
+    if not callable(mode_of):
+        raise TypeError(f"{name} must be a function, not {shown(mode_of)}")
+    modes = mode_of(draws.reshape(-1, draws.shape[-1]))
+    real_array(f"{name}(x)", modes, copy=False)  # rows of different lengths are no array
+    modes = np.asarray(modes)
+    n = draws[..., 0].size
+    if modes.shape != (n,) or modes.dtype.kind not in "iu":
+        raise TypeError(f"{name} must return {n} integers, not {modes.dtype} {modes.shape}")
+    if modes.min() < 0 or modes.max() >= below:
+        wrong = modes.min() if modes.min() < 0 else modes.max()
+        raise ValueError(f"{name} must return indices from 0 to {below - 1}, not {wrong}")
+    return modes.reshape(draws.shape[:-1])
 
 
 def check_points(name, x, *, least=1):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam.arguments import check_array, check_list, check_vector, real_array, shown
-from fastkam.diagnostics import mode_occupancy
+from fastkam.arguments import check_array, check_list, real_array, shown
+from fastkam.diagnostics.draws import check_probabilities, mode_indices
 from fastkam.plots.select import MOST_COUNTED, check_some, spaced, thinned
 from fastkam.plots.style import (
     COLORS,
@@ -64,13 +64,11 @@ def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize
     draws = check_some(result)
     kept, every = thinned(draws, max(1, MOST_COUNTED // len(draws)))
     mode_of, weights = described(result, kept, modes, weights)
-    index = indices(kept, mode_of)
+    index = mode_indices("modes", mode_of, kept, MOST_MODES)
     k = max(int(index.max()) + 1, 0 if weights is None else len(weights))
     if weights is not None and len(weights) <= index.max():
         raise ValueError(f"weights must be one per mode, of which there are at least "
                          f"{index.max() + 1}, not {len(weights)}")
-    if weights is not None:
-        mode_occupancy(kept, mode_of, weights)  # refuses numbers that are not probabilities
     labels = named(names, k)
     index, weights, labels, note = most_frequent(index, weights, labels)
     figure, axes = grid(2, 1, (6.5, 3.2 + 0.14 * min(20, len(draws))), ax=ax, figsize=figsize,
@@ -93,7 +91,7 @@ def described(result, kept, modes, weights):
         if weights is None:
             weights = getattr(target, "mode_weights", None)
     if weights is not None:
-        weights = check_vector("weights", weights)
+        weights = check_probabilities(weights)
     if callable(modes):
         return modes, weights
     centers = real_array("modes", modes)
@@ -112,18 +110,6 @@ def described(result, kept, modes, weights):
         return np.argmin(distances, axis=0)
 
     return nearest, weights
-
-
-def indices(kept, mode_of):
-    """The mode of each draw, (chains, n)."""
-    found = np.asarray(mode_of(kept.reshape(-1, kept.shape[-1])))
-    if found.shape != (kept[..., 0].size,) or found.dtype.kind not in "iu":
-        raise TypeError(f"modes must return {kept[..., 0].size} integers, not {found.dtype} "
-                        f"{found.shape}")
-    if found.min() < 0 or found.max() >= MOST_MODES:
-        raise ValueError(f"modes must return indices from 0 to {MOST_MODES - 1}, not "
-                         f"{shown(found.min() if found.min() < 0 else found.max())}")
-    return found.reshape(kept.shape[:-1])
 
 
 def named(names, k):
