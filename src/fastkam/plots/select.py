@@ -46,7 +46,7 @@ def chosen(result, var_names, most, least=1):
     """The draws of `var_names`, which must be at least `least` a chain.
 
     By default they are those of all coordinates or, if there are more than `most`, of those with
-    the smallest effective sample sizes, in their order in a point.
+    the smallest effective sample sizes, in their order in a point; the first, if no size is known.
     """
     draws = check_some(result, least)
     if var_names is not None:
@@ -61,9 +61,10 @@ def chosen(result, var_names, most, least=1):
         ess = measure(np.ascontiguousarray(draws[:, ::every]))[COLUMNS.index("ess_bulk")]
     order = np.argsort(np.nan_to_num(ess, nan=-1.0), kind="stable")
     which = sorted(int(i) for i in order[:most])
+    why = "those with the smallest effective sample sizes" if np.isfinite(ess).any() else (
+        "the first, since the effective sample sizes are unknown")
     return Shown(draws[:, :, which], [labels[i] for i in which],
-                 f"{most} of {d} coordinates, those with the smallest effective sample sizes "
-                 "(var_names= chooses)")
+                 f"{most} of {d} coordinates, {why} (var_names= chooses)")
 
 
 def thinned(draws, most):

@@ -23,11 +23,12 @@ def differences(evaluate: Callable[[Array], Array], x: Array, logp: Array) -> li
     x : array (n, d)
         Points; the first four, or fewer in turn.
     logp : array (n,)
-        The log densities there, from before.
+        The log densities there, from before, finite.
     """
     # in another order, which shows whether a value depends on the points before it
     x, logp = np.resize(x, (REPEATED, x.shape[1]))[::-1], np.resize(logp, REPEATED)[::-1]
-    with np.errstate(invalid="ignore"):
-        by = np.abs(evaluate(x) - logp)
-    by = by[np.isfinite(by) & (by > LEAST + RELATIVE * np.abs(logp))]
+    by = np.abs(evaluate(x) - logp)
+    if not np.isfinite(by).all():
+        return [f"{RANDOM}: of two values at one point one is finite, the other not"]
+    by = by[by > LEAST + RELATIVE * np.abs(logp)]
     return [f"{RANDOM}: two values at one point differ by {by.max():.2g}"] if len(by) else []
