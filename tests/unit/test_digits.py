@@ -1,11 +1,13 @@
-"""Chains next to a bound, where the function has lost its digits: the finding `digits`."""
+"""Functions that lose their digits, next to a bound or where they are rough: finding `digits`."""
 
 import numpy as np
 import pytest
 from runs import sample
-from scipy import stats
+from scipy import special, stats
 
 import fastkam as fk
+from fastkam.search.evaluator import Evaluator
+from fastkam.search.repeated import ROUGH, checked_again
 
 
 def lossy(x):
@@ -45,3 +47,38 @@ def test_chains_that_agree_next_to_a_bound_are_right():
                     draws=2000, seed=1, diagnose=False)
     assert (np.minimum(result["F"], 1 - result["F"]) < 1e-13).mean() > 0.5
     assert "digits" not in {one.kind for one in result.warnings}
+
+
+def with_waves(frequency):
+    return lambda x: -0.5 * x @ x + 5 * np.sin(frequency * x[0])
+
+
+@pytest.mark.parametrize("given", [
+    {"x0": [0.1, 0.2]}, {"prior": {"x": (stats.norm(0, 3), 2)}}], ids=["x0", "prior"])
+def test_a_rough_density_is_reported(given):
+    with pytest.warns(fk.SamplingWarning, match="is rough: it changes by .* within a millionth"):
+        result = fk.sample(with_waves(1e9), seed=1, progress=False, **given)
+    assert result.verdict().status == "wrong"
+
+
+def test_differences_of_gamma_functions():
+    """A negative binomial likelihood: far out its values are high, and thousands apart."""
+    y = np.random.default_rng(0).poisson(3.0, 200)
+
+    def logp(x):
+        mean, r = np.exp(np.clip(x, -50, 50))
+        return float((special.gammaln(y + r) - special.gammaln(r) + r * np.log(r / (r + mean))
+                      + y * np.log(mean / (r + mean))).sum())
+
+    rough = checked_again(Evaluator(fk.as_target(logp, 2), np.random.default_rng(1)),
+                          np.array([[1.1, 38.0]]), np.array([logp([1.1, 38.0])]), np.ones(2))
+    assert rough
+    assert rough[0].startswith(ROUGH)
+
+
+@pytest.mark.parametrize("f", [
+    with_waves(1e3), lambda x: float(np.floor(x[0])) ** 2 * -0.1 - x[1] ** 2,
+    lambda x: -x[0] ** 2 if 0 < x[0] < 1e-3 and abs(x[1]) < 1 else -np.inf])
+def test_waves_steps_and_walls_are_not_rough(f):
+    result = sample(f, [5e-4, 0.2], draws=50, tune=50, seed=1, diagnose=False)
+    assert not [line for line in result.search if line.startswith(ROUGH)]

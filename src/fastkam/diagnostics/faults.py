@@ -17,7 +17,7 @@ from fastkam.numerics.median import median
 from fastkam.samplers.delayed import DelayedAcceptance
 from fastkam.samplers.sampler import Composite, Sampler
 from fastkam.search.estimates import NOISELESS
-from fastkam.search.repeated import RANDOM
+from fastkam.search.repeated import RANDOM, ROUGH
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
@@ -278,7 +278,8 @@ def often_rejected(
 
 
 def of_repeated_calls(state: RunState) -> Iterator[Finding]:
-    """Yield a finding if the search has found a random density, or estimates without noise."""
+    """Yield a finding if the search has found a random or rough density, or no noise of estimates.
+    """
     mends = {
         RANDOM: "If its exponential is an unbiased estimate of the density, pass the function by "
                 "Target.from_estimator; otherwise the draws are biased: make the function return "
@@ -292,6 +293,13 @@ def of_repeated_calls(state: RunState) -> Iterator[Finding]:
             if line.startswith(kind):
                 yield Finding("random", f"{line[0].upper()}{line[1:]}. {mend}")
                 return
+        if line.startswith(ROUGH):
+            yield Finding(
+                "digits", f"{line[0].upper()}{line[1:]}. Does the function lose its digits, by a "
+                "difference of large numbers, so that chains stay where it is far too high? Look "
+                "at its values at some draws and nearby: compute them in another way, or give "
+                "bounds that leave the place out (bounds=, prior=).", status="wrong")
+            return
 
 
 def tails(look: Look) -> Iterator[Finding]:

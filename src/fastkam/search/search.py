@@ -32,7 +32,7 @@ from fastkam.search.population import (
     Window,
 )
 from fastkam.search.raw import returns_density
-from fastkam.search.repeated import differences
+from fastkam.search.repeated import checked_again
 from fastkam.search.scales import find_scales, first_with_density
 from fastkam.search.sharpened import sharpened
 from fastkam.search.tails import rising, tail_indices
@@ -314,10 +314,10 @@ class Searcher:
         return True
 
     def evaluate_again(self, x: Array, logp: Array) -> None:
-        """Say so if the density at points (n, d) is not what it was, unless there is no more time.
+        """Say so if the density at points (n, d) is not what it was, or is rough, if there is time.
         """
-        with suppress(Spent), self.evaluate.watch.repeating():
-            self.lines += differences(self.evaluate, x, logp)
+        with suppress(Spent):
+            self.lines += checked_again(self.evaluate, x, logp, self.scales)
 
     def failures(self) -> list[str]:
         """A line about points at which the function failed, if there were any."""
