@@ -163,6 +163,23 @@ def test_a_mode_that_draws_have_visited_does_not_count(seen):
         assert some.counts(place, float(spike(place))) != seen
 
 
+@pytest.mark.parametrize(("share", "seen", "counts"), [
+    (0.003, 0, True), (0.003, 1, False), (0.03, 4, True), (0.03, 20, False)])
+def test_a_mode_in_which_chance_leaves_few_draws_does_not_count(share, seen, counts):
+    """Of 2000 draws 3 or 30 are expected in the middle of the mode."""
+    def logp(x):
+        far = stats.multivariate_normal([9.0, 0.0]).logpdf(x)
+        return np.logaddexp(stats.multivariate_normal([0.0, 0.0]).logpdf(x), np.log(share) + far)
+
+    place = np.array([9.0, 0.0])
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        z = rng.standard_normal((4, 500, 2))
+        z[0, :seen] = place + 0.1 * rng.standard_normal((seen, 2))
+        some = Scouting(z, logp(z), fit(z, rng), Budget(logp, 1000), rng)
+        assert some.counts(place, float(logp(place))) == counts
+
+
 @pytest.mark.parametrize("away", [6.0, 30.0])
 def test_a_point_of_large_weight_in_the_tails_is_no_mass(away, monkeypatch):
     """One point of g has all of the weight: further points around it have next to none."""

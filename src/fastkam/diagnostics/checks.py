@@ -221,9 +221,10 @@ def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Findin
     return [Finding(
         "improper", f"{listed(labels[:NAMED], len(labels))}: the chains have wandered off by up to "
         f"{away[far].max():.2g} times (scale + |x0|), and do not agree. The density may have no "
-        "finite integral there (a prior is missing, or a sign is wrong), or the function loses its "
-        "digits there; or its scale is far from that of x0: start nearer, and tune for longer "
-        "(tune=).", tuple(labels), status="wrong")]
+        "finite integral there (a prior is missing, a sign is wrong, or it repeats, as that of an "
+        "angle does: give bounds= and transforms=\"periodic\"), or the function loses its digits "
+        "there; or its scale is far from that of x0: start nearer, and tune for longer (tune=).",
+        tuple(labels), status="wrong")]
 
 
 # ---- texts and warnings ----

@@ -118,9 +118,10 @@ def constant(look: Look) -> Finding | None:
             np.isfinite([low, high]).all() for *_, low, high, _ in coordinates.rows):
         return None
     return Finding(
-        "constant", f"The log density is {lp.flat[0]:g} at every draw, and no point was outside "
-        "its support: it does not depend on x, or has no finite integral. Look at the function; it "
-        "returns -inf where x is out of bounds.", status="wrong")
+        "constant", f"The log density is {lp.flat[0] + 0.0:g} at every draw, and no point was "
+        "outside its support: it does not depend on x, or it is constant far out, where it has no "
+        "finite integral (is a prior missing?). Look at the function; it returns -inf where x is "
+        "out of bounds.", status="wrong")
 
 
 def rising(look: Look) -> Finding | None:

@@ -384,8 +384,9 @@ class Scouting:
         """Return whether a mode (d,) has probability of which the draws have too little.
 
         Its mass is that of a normal approximation. The draws have it if enough of them are in the
-        middle of that, an ellipsoid with about half of its mass. If there is no approximation, or
-        the evaluations do not suffice for it, the mass is unknown, and the mode counts.
+        middle of that, an ellipsoid with about half of its mass; or if some are, and no more are
+        to be expected than chance may leave out. If there is no approximation, or the evaluations
+        do not suffice for it, the mass is unknown, and the mode counts.
         """
         try:
             if any(self.joined(z, value, mode) for mode in self.ignored):
@@ -396,9 +397,11 @@ class Scouting:
             return True
         log_mass = self.log_mass(value, factor)
         squares = (((self.flat - z) @ factor) ** 2).sum(axis=1)
-        seen = float((squares < self.d).mean())
+        seen = int((squares < self.d).sum())
+        due = exp(log_mass - self.log_z) * len(squares)  # draws in the mode
+        by_chance = seen > due / 2 - 2 * math.sqrt(due / 2)
         if flat.any() or (log_mass > self.least_log_z + log(LEAST_MASS)
-                          and seen < LEAST_SEEN * exp(log_mass - self.log_z)):
+                          and seen < LEAST_SEEN * due and not (seen and by_chance)):
             return True
         self.ignored.append(z)
         return False

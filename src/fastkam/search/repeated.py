@@ -62,10 +62,10 @@ def roughness(
     evaluate, x, logp : callable, array (n, d), array (n,)
         As those of `differences`.
     scales : array (d,)
-        Those of the coordinates, for a single point; of several the standard deviations are used.
+        Distances for a single point; for several the standard deviations, these at most.
     """
     if len(x) > 1:
-        scales = x.std(axis=0)
+        scales = np.minimum(x.std(axis=0), scales)
     x, logp = np.resize(x, (REPEATED, x.shape[1])), np.resize(logp, REPEATED)
     row, column = np.indices(x.shape)
     step = TINY * scales * (row + 1) / REPEATED * np.where((row + column) % 2, 1.0, -1.0)

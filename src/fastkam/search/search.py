@@ -317,7 +317,7 @@ class Searcher:
         """Say so if the density at points (n, d) is not what it was, or is rough, if there is time.
         """
         with suppress(Spent):
-            self.lines += checked_again(self.evaluate, x, logp, self.scales)
+            self.lines += checked_again(self.evaluate, x, logp, self.extent)
 
     def failures(self) -> list[str]:
         """A line about points at which the function failed, if there were any."""
