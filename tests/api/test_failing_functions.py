@@ -114,6 +114,14 @@ def test_points_without_a_density_can_be_rejected(error, advised):
         advised)
 
 
+def test_the_form_of_the_call_is_suspected_at_the_start_alone():
+    for calls, suspected in ((0, True), (300, False)):
+        with pytest.raises(fk.SamplingError, match="the target raised IndexError") as info:
+            sample(After(calls, IndexError), np.ones(2), draws=100, tune=50, seed=1,
+                   sampler="ram", search=False)
+        assert ("the function was called with an array" in str(info.value)) == suspected
+
+
 def test_a_logarithm_outside_its_domain_is_such_a_point():
     with pytest.raises(fk.SamplingError, match=r"math domain error.*: return -inf where x is"):
         sample(lambda x: math.log(x[0]) - x[0], np.ones(1), draws=500, tune=50, seed=1,

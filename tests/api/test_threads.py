@@ -137,7 +137,13 @@ def logp(x):
     return -half_square(x)
 
 
+@numba.njit
+def estimate(x, u):
+    return u[0] - half_square(x)
+
+
 assert fk.as_target(logp, 3).serial and not fk.as_target(numba.njit(lambda x: -x @ x), 3).serial
+assert fk.Target.from_estimator(estimate, 3, 1).serial
 result = fk.sample(logp, np.zeros(3), sampler="ram", draws=300, threads=2, progress=False, seed=1)
 assert result.draws.shape == (4, 300, 3)
 """
