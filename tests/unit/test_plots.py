@@ -102,6 +102,8 @@ def test_of_many_coordinates_the_worst_are_shown_with_a_note():
     figure = fk.plots.plot_autocorr(with_draws(x), most=2)
     assert titles(figure) == ["x[7]", "x[31]"]
     assert "2 of 50 coordinates, those with the smallest" in figure.texts[0].get_text()
+    of_few_draws = fk.plots.plot_trace(with_draws(x[:, :3]), most=2)
+    assert "2 of 50 coordinates, the first, since" in of_few_draws.texts[0].get_text()
 
 
 @pytest.mark.parametrize("shape", [(1, 30, 1), (2, 10, 2), (12, 40, 3), (3, 60, 50)])
@@ -273,6 +275,8 @@ def test_modes_must_be_known(result):
         fk.plots.plot_modes(result, lambda x: x[:, 0])
     with pytest.raises(ValueError, match="weights must be one per mode, of which there are 2, n"):
         fk.plots.plot_modes(result, np.eye(3)[:2], weights=[0.5, 0.3, 0.2])
+    with pytest.raises(ValueError, match="weights must be probabilities that sum to 1"):
+        fk.plots.plot_modes(result, np.eye(3)[:2], weights=[0.5, 0.6])
     with pytest.raises(ValueError, match=r"modes must be a function or centers \(k, 3\)"):
         fk.plots.plot_modes(result, [[0.0, 1.0]])
 
