@@ -76,6 +76,17 @@ def test_differences_of_gamma_functions():
     assert rough[0].startswith(ROUGH)
 
 
+def test_an_estimate_may_jump():
+    """With fixed noise the estimates of a simulation change abruptly with the parameters."""
+    waves = with_waves(1e9)
+    estimate = fk.Target.from_estimator(lambda x, u: waves(x) + 0.0 * u[0], 2, 1)
+    evaluate = Evaluator(estimate, np.random.default_rng(1))
+    x = np.array([[0.1, 0.2]])
+    assert checked_again(evaluate, x, evaluate(x), np.ones(2)) == []
+    exact = Evaluator(fk.as_target(waves, 2), np.random.default_rng(1))
+    assert checked_again(exact, x, exact(x), np.ones(2))
+
+
 @pytest.mark.parametrize("f", [
     with_waves(1e3), lambda x: 3 * np.cos(x[0]) + np.cos(x[1]),  # its walkers go anywhere
     lambda x: float(np.floor(x[0])) ** 2 * -0.1 - x[1] ** 2,
