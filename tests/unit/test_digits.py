@@ -77,7 +77,7 @@ def test_differences_of_gamma_functions():
 
 
 def test_an_estimate_may_jump():
-    """With fixed noise the estimates of a simulation change abruptly with the parameters."""
+    """Estimates of a simulation with fixed noise change abruptly with the parameters."""
     waves = with_waves(1e9)
     estimate = fk.Target.from_estimator(lambda x, u: waves(x) + 0.0 * u[0], 2, 1)
     evaluate = Evaluator(estimate, np.random.default_rng(1))

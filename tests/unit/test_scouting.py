@@ -166,7 +166,7 @@ def test_a_mode_that_draws_have_visited_does_not_count(seen):
 @pytest.mark.parametrize(("share", "seen", "counts"), [
     (0.003, 0, True), (0.003, 1, False), (0.03, 4, True), (0.03, 20, False)])
 def test_a_mode_in_which_chance_leaves_few_draws_does_not_count(share, seen, counts):
-    """Of 2000 draws 3 or 30 are expected in the middle of the mode."""
+    """In the middle of the mode 3 or 30 of 2000 draws are expected."""
     def logp(x):
         far = stats.multivariate_normal([9.0, 0.0]).logpdf(x)
         return np.logaddexp(stats.multivariate_normal([0.0, 0.0]).logpdf(x), np.log(share) + far)
