@@ -194,7 +194,7 @@ def test_positions_name_no_elements_if_their_labels_look_like_integers(sites):
         with pytest.raises(ValueError, match=r"the elements of 'th' are .*" + re.escape(labels[2])):
             result.summary(name)
     with pytest.raises(ValueError, match=r"there is no 'th\[0\]'"):
-        fk.stop.MCSE({"th[0]": 1.0}).check(result.state.layout)
+        fk.stop.MCSE({"th[0]": 1.0}).check(result.state.layout, 4)
 
 
 def test_positions_name_elements_unless_a_label_looks_like_an_integer():
