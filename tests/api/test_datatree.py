@@ -229,7 +229,6 @@ def test_coords_that_no_file_can_hold_are_refused(kind):
         described(2, dims={"theta": ["k"]}, coords={"k": np.zeros(2, kind)})
 
 
-@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="a type of NumPy 2")
 def test_coords_of_strings_of_any_length(tmp_path):
     kind = np.dtypes.StringDType(na_object=None)
     with pytest.raises(TypeError, match=r"coords\['k'\] must be a list of numbers, "):

@@ -163,6 +163,34 @@ def test_a_mode_that_draws_have_visited_does_not_count(seen):
         assert some.counts(place, float(spike(place))) != seen
 
 
+@pytest.mark.parametrize("stayed", [3, 14])
+def test_a_mode_in_which_a_chain_was_once_is_found(stayed, monkeypatch):
+    """Half of the mass is in a narrow mode, in which a chain has stayed at one point.
+
+    The look finds it from there in 9 of 10 runs or more, and otherwise in 1 of 10.
+    """
+    place = np.full(5, 8 / np.sqrt(5))
+
+    def logp(x):
+        narrow = -0.5 * (((x - place) / 0.35) ** 2).sum(axis=-1) - 5 * np.log(0.35)
+        return np.logaddexp(-0.5 * (x**2).sum(axis=-1), narrow)
+
+    def found(seed):
+        rng = np.random.default_rng(seed)
+        z = rng.standard_normal((4, 1000, 5))
+        z[0, 100 : 100 + stayed] = place + 0.17 * rng.standard_normal(5)
+        some = Scouting(z, logp(z), fit(z, rng), Budget(logp, 630), rng)
+        with np.errstate(all="ignore"), contextlib.suppress(Spent):
+            return [row[:5] for row in some.place(630)]
+        return []
+
+    places = [row for seed in range(10) for row in found(seed)]
+    assert len(places) >= 8
+    np.testing.assert_allclose(places, [place] * len(places), atol=0.01)
+    monkeypatch.setattr(Scouting, "apart", lambda some: np.empty((0, 5)))
+    assert sum(len(found(seed)) for seed in range(10)) <= 3
+
+
 @pytest.mark.parametrize(("share", "seen", "counts"), [
     (0.003, 0, True), (0.003, 1, False), (0.03, 4, True), (0.03, 20, False)])
 def test_a_mode_in_which_chance_leaves_few_draws_does_not_count(share, seen, counts):

@@ -104,12 +104,11 @@ class Trial:
 
 
 def numba_takes_one_caller() -> bool:
-    """Whether functions of numba with parallel=True, of which one has been called, end the process
-    if several threads call them: so it is with one of its threading layers."""
+    """Whether numba's threads allow one caller at a time: two would end the process."""
     numba = sys.modules.get("numba")
     try:
         return numba is not None and numba.threading_layer() == "workqueue"
-    except ValueError:  # none has been called
+    except ValueError:  # no function has started threads yet
         return False
 
 
