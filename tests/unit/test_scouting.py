@@ -163,11 +163,14 @@ def test_a_mode_that_draws_have_visited_does_not_count(seen):
         assert some.counts(place, float(spike(place))) != seen
 
 
-@pytest.mark.parametrize("stayed", [3, 14])
-def test_a_mode_in_which_a_chain_was_once_is_found(stayed, monkeypatch):
+@pytest.mark.parametrize(
+    ("stayed", "least", "otherwise"), [(3, 20, 3), (14, 17, 3), (60, 20, 6)])
+def test_a_mode_in_which_a_chain_was_once_is_found(stayed, least, otherwise, monkeypatch):
     """Half of the mass is in a narrow mode, in which a chain has stayed at one point.
 
-    The look finds it from there in 9 of 10 runs or more, and otherwise in 1 of 10.
+    The look finds it from there in nearly all runs, also if the fitted mixture has a component for
+    these draws, unless that component holds many others. From elsewhere it finds the mode in 1 of
+    10, or in half of the runs if many draws are there.
     """
     place = np.full(5, 8 / np.sqrt(5))
 
@@ -184,11 +187,11 @@ def test_a_mode_in_which_a_chain_was_once_is_found(stayed, monkeypatch):
             return [row[:5] for row in some.place(630)]
         return []
 
-    places = [row for seed in range(10) for row in found(seed)]
-    assert len(places) >= 8
+    places = [row for seed in range(20) for row in found(seed)]
+    assert len(places) >= least
     np.testing.assert_allclose(places, [place] * len(places), atol=0.01)
     monkeypatch.setattr(Scouting, "apart", lambda some: np.empty((0, 5)))
-    assert sum(len(found(seed)) for seed in range(10)) <= 3
+    assert sum(len(found(seed)) for seed in range(10)) <= otherwise
 
 
 @pytest.mark.parametrize(("share", "seen", "counts"), [

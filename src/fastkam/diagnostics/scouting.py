@@ -376,7 +376,7 @@ class Scouting:
         row = np.ascontiguousarray(z[None])
         return bool(
             value > self.level - MOST_DROP
-            and value - self.q.log_density(row)[0] > self.log_z + UNEXPLAINED
+            and value - self.main.log_density(row)[0] > self.log_z + UNEXPLAINED
             and self.main.nearest(row)[0][0] > farthest(self.d)
             and self.counts(z, value))
 
