@@ -48,6 +48,9 @@ class Finding:
         The verdict on the run that follows: "doubtful", or "wrong" if draws of the density hardly
         ever have such a finding; "ok" if it concerns the density and not the draws. See
         `fastkam.diagnostics.Verdict`.
+    point : tuple of float
+        The place that no chain has visited, with all coordinates, in their order in the draws;
+        empty for other findings. A run can start there: ``fastkam.sample(..., x0=finding.point)``.
     """
 
     kind: str
@@ -55,6 +58,7 @@ class Finding:
     coordinates: tuple[str, ...] = ()
     chains: tuple[int, ...] = ()
     status: str = "doubtful"
+    point: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return self.text

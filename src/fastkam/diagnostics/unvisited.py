@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.diagnostics.look import Finding, Look
+from fastkam.diagnostics.look import Finding, Look, listed
 from fastkam.samplers.delayed import DelayedAcceptance
+
+Floats = NDArray[np.float64]
 
 SHOWN = 8  # coordinates of a point in a message
 REMOTE = 1e10  # times the range of the draws
@@ -19,7 +21,8 @@ def unvisited(look: Look) -> Iterator[Finding]:
     state = look.state
     for *z, value, mass in state.unvisited:
         x = state.constrain(np.array([z]))[0]
-        place = placed(x, look.x)
+        point = tuple(x.tolist())
+        place = placed(x, look.x, look.labels if len(state.layout.shapes) > 1 else None)
         if isinstance(state.sampler, DelayedAcceptance):
             yield Finding(
                 "unvisited", f"The surrogate is far too small near {place}, where it leaves out "
@@ -34,16 +37,17 @@ def unvisited(look: Look) -> Iterator[Finding]:
             text = (f"No chain has visited a mode near {place}, where the log density is "
                     f"{value:.4g}; at the draws its median is {level:.4g}.")
         search = "" if state.by_gradients else ', or let sampler="auto" search from there'
-        mend = f"Start chains there too (x0=){search}."
+        rest = "; all coordinates are in the finding's `point`" if len(x) > SHOWN else ""
+        mend = f"Start chains there too (x0={rest}){search}."
         if is_remote(x, look.x):
             mend = ("That is so far away that the function may have lost its digits there, by a "
                     "difference of large numbers, say: look at its values. If they are wrong, "
                     "return -inf there, or give bounds that leave them out (bounds=, prior=). "
                     f"Otherwise: {mend[0].lower()}{mend[1:]}")
-        yield Finding("unvisited", f"{text} {mend}", status="wrong")
+        yield Finding("unvisited", f"{text} {mend}", status="wrong", point=point)
 
 
-def is_remote(x: NDArray[np.float64], draws: NDArray[np.float64]) -> bool:
+def is_remote(x: Floats, draws: Floats) -> bool:
     """Whether a point is far beyond all draws, by REMOTE times their range in a coordinate."""
     low, high = draws.min(axis=(0, 1)), draws.max(axis=(0, 1))
     with np.errstate(all="ignore"):  # x, and draws, may be infinite
@@ -51,14 +55,24 @@ def is_remote(x: NDArray[np.float64], draws: NDArray[np.float64]) -> bool:
     return bool((away & (high > low)).any())
 
 
-def placed(x: NDArray[np.float64], draws: NDArray[np.float64]) -> str:
-    """Return a point as text, to a hundredth of the standard deviations of draws (chains, n, d)."""
+def placed(x: Floats, draws: Floats, labels: list[str] | None = None) -> str:
+    """Return a point (d,) as text, to a hundredth of the standard deviations of draws.
+
+    `draws` has shape (chains, n, d). Of many coordinates the first ones are shown; with labels,
+    those that are farthest from the mean of the draws.
+    """
     with np.errstate(all="ignore"):  # x, and draws, may be infinite
         sd = np.maximum(draws.std(axis=(0, 1)), 1e-300)
         digits = np.ceil(np.log10(np.abs(x) / sd + 1)) + 2
+        away = np.abs(x - draws.mean(axis=(0, 1))) / sd
     digits = np.clip(np.where(np.isfinite(digits), digits, 3), 3, 17).astype(int)
-    some = [f"{one:.{k}g}" for one, k in zip(x[:SHOWN], digits, strict=False)]
-    return f"({', '.join(some)}{', ...' if len(x) > SHOWN else ''})"
+    which = np.arange(len(x)) if labels is None else np.argsort(-away, kind="stable")
+    which = np.sort(which[:SHOWN])
+    texts = [f"{x[i]:.{digits[i]}g}" for i in which]
+    if labels is not None:
+        named = [f"{labels[i]} = {one}" for i, one in zip(which, texts, strict=True)]
+        return listed(named, len(x))
+    return f"({', '.join(texts)}{', ...' if len(x) > SHOWN else ''})"
 
 
 def multiple(share: float) -> str:

@@ -62,7 +62,8 @@ class Verdict:
         return {"status": self.status, "known": self.known, "evaluations": self.evaluations,
                 "reasons": [{"kind": one.kind, "status": one.status, "text": one.text,
                              "coordinates": list(one.coordinates),
-                             "chains": [int(k) for k in one.chains]} for one in self.reasons]}
+                             "chains": [int(k) for k in one.chains],
+                             "point": list(one.point)} for one in self.reasons]}
 
     def __str__(self) -> str:
         lines = wrap(self.heading, WIDTH)
