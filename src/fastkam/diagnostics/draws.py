@@ -206,20 +206,27 @@ def ess_geyer(x):
 
 def geyer(x):
     """`ess_geyer` of one series (n,)."""
-    from scipy.fft import irfft, next_fast_len, rfft
-
     n = len(x)
     if n < 2:
         return np.nan
-    x, spread = in_units_of_spread(x)
-    if not spread > 0:
+    pairs = autocorrelation(x)[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
+    if np.isnan(pairs[0]):
         return np.nan
-    size = next_fast_len(2 * n, real=True)
-    spectrum = rfft((x - x.mean()) / x.std(), size)
-    autocorrelation = irfft(spectrum.real**2 + spectrum.imag**2, size)[:n] / n
-    pairs = autocorrelation[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
     decreasing = np.minimum.accumulate(pairs)
     return n / max(1.0, -1.0 + 2.0 * decreasing[decreasing > 0].sum())
+
+
+def autocorrelation(x):
+    """rho_0 ... rho_(n-1) of a series (n,), with divisor n; NaN if it never moves."""
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    n = len(x)
+    x, spread = in_units_of_spread(x)
+    if not spread > 0:
+        return np.full(n, np.nan)
+    size = next_fast_len(2 * n, real=True)
+    spectrum = rfft((x - x.mean()) / x.std(), size)
+    return irfft(spectrum.real**2 + spectrum.imag**2, size)[:n] / n
 
 
 def ess_range(x):

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.arguments import check_integer
-from fastkam.diagnostics.draws import in_units_of_spread
+from fastkam.diagnostics.draws import autocorrelation
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
 from fastkam.plots.select import chosen
 from fastkam.plots.style import (
@@ -70,7 +70,7 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
         one.axhline(0, color=GRAY, lw=0.6)
         moves = False
         for k, chain in enumerate(used[:, :, i]):
-            rho = autocorrelation(chain, lags)
+            rho = autocorrelation(chain)[: lags + 1]
             moves |= bool(np.isfinite(rho).any())
             one.plot(np.arange(lags + 1), rho, lw=1.1, alpha=0.9, **look_of(k))
         title(one, label)
@@ -86,19 +86,6 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
     cut = f"of the last {n} draws" if n < draws.shape[1] else ""
     say(figure, ax, [what.note, cut])
     return figure
-
-
-def autocorrelation(x, lags):
-    """rho_0 ... rho_lags of a series (n,), with divisor n; NaN if it never moves."""
-    from scipy.fft import irfft, next_fast_len, rfft
-
-    n = len(x)
-    x, spread = in_units_of_spread(x)
-    if not spread > 0:
-        return np.full(lags + 1, np.nan)
-    spectrum = rfft((x - x.mean()) / x.std(), next_fast_len(2 * n, real=True))
-    power = spectrum.real**2 + spectrum.imag**2
-    return irfft(power, next_fast_len(2 * n, real=True))[: lags + 1] / n
 
 
 def plot_ess(result, var_names=None, *, most=9, ax=None, figsize=None, backend=None):

@@ -86,9 +86,9 @@ def widened(low, high, bins):
     return low - more, high + more
 
 
-def spaced(every, what="draw"):
+def spaced(every):
     """A note on a thinned figure; "" if all draws are shown."""
-    return f"every {ordinal(every)} {what}" if every > 1 else ""
+    return f"every {ordinal(every)} draw" if every > 1 else ""
 
 
 def ordinal(n):

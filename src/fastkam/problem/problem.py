@@ -169,7 +169,6 @@ class Problem(Described):
 
     def called(self, f: Any, named: bool | None) -> Any:
         """The function as a function of the array x; other forms of a target are not changed."""
-        compiled = (is_numba_dispatcher(f) and not self.vectorized) or is_pointer(f)
         plain = callable(f) and not (
             is_pointer(f) or hasattr(f, "__fk_target__")
             or isinstance(f, (TargetRecipe, CompiledTarget)))
@@ -190,7 +189,7 @@ class Problem(Described):
             return f.calling(self.args, self.kwargs, self.layout.shapes if by_name else None)
         if by_name:
             return UserFunction(f, self.args, self.kwargs, self.layout.shapes)
-        if compiled and not self.kwargs:
+        if is_numba_dispatcher(f) and not self.vectorized and not self.kwargs:
             return Target.from_numba(f, self.n_x, args=self.args)
         return UserFunction(f, self.args, self.kwargs) if self.args or self.kwargs else f
 
