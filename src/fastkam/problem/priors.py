@@ -331,7 +331,8 @@ def draws(value: Any, own: tuple[int, ...], shape: tuple[int, ...], k: int, rng:
         standard = value.dist.rvs(*args, size=(k, *shape), random_state=rng)
         return loc + scale * np.asarray(standard, dtype=float)
     if hasattr(value, "rvs"):
-        return np.asarray(value.rvs(size=(k, *shape), random_state=rng), dtype=float)
+        with np.errstate(all="ignore"):  # of invgamma(0.001) some are infinite
+            return np.asarray(value.rvs(size=(k, *shape), random_state=rng), dtype=float)
     lead = shape[: len(shape) - len(own)]
     if shape[len(lead):] == own:
         return np.asarray(value.sample((k, *lead), rng=rng), dtype=float)

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from fastkam._core.engine.evaluation import Evaluation
 from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.numerics.periods import Periods
+from fastkam.run.faults import describe
 from fastkam.run.hints import may_be_due_to_x
 from fastkam.run.serial import serially
 from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
+    from fastkam.search.implausible import Implausible
 
 Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
@@ -64,6 +66,8 @@ class Evaluator:
     spread : callable or None
         Evaluates points in other processes (`fastkam.search.spread.Spread`), if the density is
         slow.
+    implausible : Implausible or None
+        Takes points far beyond the prior for ones of density 0.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class Evaluator:
         self.windowed = False
         self.spread: Callable[[Array, Array | None, Callable[[], None]], Any] | None = None
         self.seconds = 0.0
+        self.implausible: Implausible | None = None
 
     @contextmanager
     def helped(self, threads: int) -> Iterator[None]:
@@ -119,6 +124,8 @@ class Evaluator:
             self.seconds += time.perf_counter() - begun
         if self.periods is not None and self.windowed:
             values[inside] -= self.periods.log_weight(X[inside])
+        if self.implausible is not None:
+            self.implausible.remove(X, values)
         return values
 
     def gradients(self, X: Array, target: Target | None = None) -> Array:
@@ -211,3 +218,18 @@ class Evaluator:
             if (cause := fault.cause) is not None:
                 cause.__traceback__ = cause.__context__ = cause.__cause__ = None
             self.failures.append(fault)
+
+    def passed_over(self) -> list[str]:
+        """Return lines about points that count as ones of density 0, if there were any."""
+        lines = []
+        if n := self.n_failed:
+            lines.append(f"passed over {points(n)} without a density: "
+                         f"{describe(self.failures[0], 'the first')}")
+        if self.implausible is not None and (n := self.implausible.n):
+            lines.append(f"passed over {points(n)} far beyond the prior, where the density is "
+                         "higher than at all others: does the function lose its digits there?")
+        return lines
+
+
+def points(n: int) -> str:
+    return "a point" if n == 1 else f"{n} points"

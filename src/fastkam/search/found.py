@@ -13,6 +13,7 @@ from fastkam.search.mixture import Mixture
 
 Array = NDArray[np.float64]
 Prior = Callable[[int, np.random.Generator], Array]
+LogPrior = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +35,7 @@ class Known:
 
     prior: Prior | None = None
     periods: Periods | None = None
-    log_prior: Callable[[Array], Array] | None = None
+    log_prior: LogPrior | None = None
     sides: NDArray[np.int64] | None = None
 
 

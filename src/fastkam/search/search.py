@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.numerics.median import median
-from fastkam.run.faults import describe
 from fastkam.search import newton
 from fastkam.search.ascent import Place, ascended, found_at
 from fastkam.search.covering import covering, flatter_power
@@ -19,6 +18,7 @@ from fastkam.search.cut import CUT
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.found import Known, Prior, Search
 from fastkam.search.images import try_images
+from fastkam.search.implausible import Implausible
 from fastkam.search.mixture import Mixture
 from fastkam.search.normal import approximated
 from fastkam.search.one_period import take_window
@@ -92,6 +92,8 @@ class Searcher:
         self.evaluate.spread = spread
         self.points, self.rng, self.known = points, rng, known or Known()
         self.evaluate.periods = self.known.periods
+        if self.known.prior is not None and self.known.log_prior is not None:
+            self.evaluate.implausible = Implausible(self.known.prior, self.known.log_prior)
         self.d = points.shape[1]
         self.lines: list[str] = []
         self.seen: list[tuple[Array, Array]] = []  # points and log densities
@@ -319,14 +321,6 @@ class Searcher:
         with suppress(Spent):
             self.lines += checked_again(self.evaluate, x, logp, self.extent)
 
-    def failures(self) -> list[str]:
-        """A line about points at which the function failed, if there were any."""
-        failures, n = self.evaluate.failures, self.evaluate.n_failed
-        if not n:
-            return []
-        many = "a point" if n == 1 else f"{n} points"
-        return [f"passed over {many} without a density: {describe(failures[0], 'the first')}"]
-
     def chosen(self, population: Population, chains: int) -> Array:
         """Starting points of the chains: states of different walkers, if there are enough."""
         K = population.K
@@ -370,8 +364,8 @@ class Searcher:
         self.say(f"a normal density fits {'it' if normal.alone else 'one of several modes'}")
         self.evaluate_again(population.x, population.logp)
         return Search(normal.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      steps=self.lines + self.failures(), mixture=normal.mixture, components=1,
-                      independent_acceptance=normal.acceptance)
+                      steps=self.lines + self.evaluate.passed_over(), mixture=normal.mixture,
+                      components=1, independent_acceptance=normal.acceptance)
 
     def full(self, chains: int, most_evaluations: int) -> Search:
         """Find scales, let many walkers climb, and run windows until they agree."""
@@ -401,7 +395,7 @@ class Searcher:
                 self.population.approximation = None  # more evaluations would compare it
                 q = self.population.fit(window)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n, False,
-                      self.lines + self.failures(), q, 0 if q is None else q.n,
+                      self.lines + self.evaluate.passed_over(), q, 0 if q is None else q.n,
                       periods=self.evaluate.periods)
 
     def brief_to_its_end(self, chains: int, disperse: bool) -> Search:
@@ -420,7 +414,7 @@ class Searcher:
             points = self.chosen(population, chains)
         self.evaluate_again(self.origin[None], np.array([self.level]))
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      steps=self.lines + self.failures())
+                      steps=self.lines + self.evaluate.passed_over())
 
     def full_to_its_end(self, chains: int, most_evaluations: int) -> Search:
         self.looking = True
@@ -438,7 +432,7 @@ class Searcher:
         take_window(self.evaluate, population, self.seen)
         if self.flat.all() and (population.logp == self.level).all():
             return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                          False, self.lines + self.failures(), is_constant=True)
+                          False, self.lines + self.evaluate.passed_over(), is_constant=True)
         self.say("walkers have reached the mass")
         window = self.settle(population, most_evaluations)
         self.looking = self.limited and not self.settled
@@ -468,8 +462,9 @@ class Searcher:
         if self.looking:
             self.say_ended()
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
-                      periods=self.evaluate.periods, is_density=is_density)
+                      self.settled, self.lines + self.evaluate.passed_over(), cold, n,
+                      window.acceptance, tails, periods=self.evaluate.periods,
+                      is_density=is_density)
 
     def far_away(self, population: Population) -> bool:
         """Whether half of the walkers are so far away that the density must be improper."""
@@ -488,7 +483,7 @@ class Searcher:
         self.say(f"the log density keeps rising along {found.tolist()}")
         is_density = self.likelihood_is_density(population)
         return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      False, self.lines + self.failures(),
+                      False, self.lines + self.evaluate.passed_over(),
                       tails=np.column_stack([found, np.full(len(found), RISING)]),
                       is_density=is_density)
 
