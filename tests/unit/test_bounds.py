@@ -113,3 +113,17 @@ def test_other_findings_are_warned_of_without_it():
     assert "bound" in {one.kind for one in result.warnings}
     assert "crowd at a bound" not in str(caught[0].message)
     assert result.verdict().status == "doubtful"
+
+
+@pytest.mark.parametrize("bounds", [None, [(1, 9)], [(1, np.inf)]])
+def test_moments_exist_between_two_bounds(bounds):
+    """0.4 % of the mass is anywhere between them, and the rest in a narrow mode."""
+    def logp(x):
+        inside = np.log(0.004 / 8) if 1 < x[0] < 9 else -np.inf
+        return np.logaddexp(stats.norm.logpdf(x[0], 6.4, 0.02), inside)
+
+    result = sample(logp, [6.4], bounds=bounds, sampler="auto", draws=4000, seed=3, progress=False,
+                    diagnose=False)
+    text, = (one.text for one in result.warnings if one.kind == "tails")
+    assert ("moments above the order" in text) == (bounds != [(1, 9)])
+    assert "far away, where the chains rarely are" in text

@@ -15,6 +15,7 @@ from runs import sample
 import fastkam as fk
 from fastkam.diagnostics import Finding, Summary
 from fastkam.diagnostics.adaptation import drifts
+from fastkam.diagnostics.agreement import of_columns
 from fastkam.diagnostics.checks import convergence, findings
 from fastkam.errors import ConvergenceWarning
 
@@ -245,6 +246,14 @@ def test_one_warning_lists_all():
 def test_the_warning_of_a_short_run_has_its_own_class():
     with pytest.warns(ConvergenceWarning, match="effective sample size is below 400"):
         sample(normal, [0.0, 0.0], draws=150, seed=1)
+
+
+def test_the_smaller_effective_sample_size_is_named():
+    columns = {"r_hat": np.ones(3), "ess_bulk": np.array([381.0, 90.0, 500.0]),
+               "ess_tail": np.array([255.4, 300.0, 500.0])}
+    found, = of_columns(["a", "b", "c"], columns)
+    assert "is below 400: 90 for b and 255 in the tails of a. Means" in found.text
+    assert found.coordinates == ("b", "a")
 
 
 def test_diagnose_can_be_switched_off():

@@ -33,13 +33,15 @@ def r_hats(
         status="wrong" if r_hat[bad[0]] > WRONG_R_HAT else "doubtful")
 
 
-def sizes(labels: list[str], ess: NDArray[np.float64]) -> Finding | None:
+def sizes(labels: list[str], columns: Any) -> Finding | None:
     """Return a finding for coordinates whose effective sample size is too small."""
+    ess = np.fmin(columns["ess_bulk"], columns["ess_tail"])
     bad = np.flatnonzero(ess < LEAST_ESS)
     if not len(bad):
         return None
     bad = bad[np.argsort(ess[bad])]
-    values = [f"{ess[i]:.0f} for {labels[i]}" for i in bad[:NAMED]]
+    values = [f"{ess[i]:.0f} {'for' if columns['ess_bulk'][i] <= ess[i] else 'in the tails of'} "
+              f"{labels[i]}" for i in bad[:NAMED]]
     return Finding(
         "ess", f"The effective sample size is below {LEAST_ESS}: {listed(values, len(bad))}. Means "
         "and quantiles are rough: make more draws (result.resume(draws=...)).",
@@ -48,6 +50,5 @@ def sizes(labels: list[str], ess: NDArray[np.float64]) -> Finding | None:
 
 def of_columns(labels: list[str], columns: Any) -> list[Finding]:
     """Return findings on the agreement of chains and the number of draws, from a summary."""
-    least = np.fmin(columns["ess_bulk"], columns["ess_tail"])
-    return [one for one in (r_hats(labels, columns["r_hat"]), sizes(labels, least))
+    return [one for one in (r_hats(labels, columns["r_hat"]), sizes(labels, columns))
             if one is not None]

@@ -6,7 +6,7 @@ earlier. `fastkam.diagnostics.methods` has the findings from the sampler's own q
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastkam._core.numerics.elementary import exp
 from fastkam.diagnostics import signs
 from fastkam.diagnostics.agreement import LEAST_ESS
-from fastkam.diagnostics.edges import across_ends
+from fastkam.diagnostics.edges import across_ends, between_bounds
 from fastkam.diagnostics.faults import LEAST_INDEX, tails
 from fastkam.diagnostics.look import NAMED, Finding, Look, chain_names, listed
 from fastkam.samplers.sampler import Composite
@@ -174,7 +174,7 @@ def heavy(
         sure, likely = shapes - SURE * error > HEAVY, shapes - LIKELY * error > HEAVY
         likely &= columns["mcse_sd"] > UNCERTAIN * columns["sd"]
     if sure.any():
-        yield far_draws(np.flatnonzero(sure), shapes, labels)
+        yield far_draws(np.flatnonzero(sure), shapes, labels, between_bounds(look))
         return
     power = falling(look, draws)
     if power is not None:
@@ -186,19 +186,27 @@ def heavy(
     rough = list(rough_sd(labels, columns, ends))
     yield from rough
     if likely.any() and not rough:
-        yield far_draws(np.flatnonzero(likely), shapes, labels)
+        yield far_draws(np.flatnonzero(likely), shapes, labels, between_bounds(look))
 
 
-def far_draws(where: NDArray[np.intp], shapes: Array, labels: list[str]) -> Finding:
-    """Return a finding on coordinates with k-hat in `shapes`, of which a few draws are far out."""
+def far_draws(
+    where: NDArray[np.intp], shapes: Array, labels: list[str], bounded: Collection[str]
+) -> Finding:
+    """Return a finding on coordinates with k-hat in `shapes`, of which a few draws are far out.
+
+    Those with labels in `bounded` have moments of all orders.
+    """
     where = where[np.argsort(-shapes[where])]
-    k = shapes[where[0]]
+    k, names = shapes[where[0]], tuple(labels[i] for i in where)
+    reason = "Some of the mass is far away, where the chains rarely are."
+    if not set(names) <= set(bounded):
+        reason = ("Either some of the mass is far away, where the chains rarely are, or, unless "
+                  f"bounds or a prior limit the tails, moments above the order {1 / k:.2g} do not "
+                  "exist.")
     return Finding(
-        "tails", f"{listed([labels[i] for i in where[:NAMED]], len(where))}: a few draws are "
-        f"far from all others (k-hat of the draws' tails is {k:.2g}). Either some of the mass "
-        "is far away, where the chains rarely are, or, unless bounds or a prior limit the "
-        f"tails, moments above the order {1 / k:.2g} do not exist. The standard deviation and "
-        "its error may be far off: report quantiles.", tuple(labels[i] for i in where))
+        "tails", f"{listed(list(names[:NAMED]), len(names))}: a few draws are far from all others "
+        f"(k-hat of the draws' tails is {k:.2g}). {reason} The standard deviation and its error "
+        "may be far off: report quantiles.", names)
 
 
 def rough_sd(

@@ -87,8 +87,8 @@ def cut_off(look: Look) -> Iterator[Finding]:
             "bound", f"Draws crowd at a bound: {listed(found[:NAMED], len(found))}, within a "
             "quarter of their standard deviation; of a flat density there would be 7 %. The bound "
             "cuts off the density where it is high, and determines the estimates as much as the "
-            "data do: widen it (bounds=, prior=), unless it is meant, as those of a probability "
-            "are.", look.named(where), status="ok")
+            "data do: widen it (bounds=, prior=), unless it is meant, as 0 is for a positive "
+            "number, and 0 and 1 are for a probability.", look.named(where), status="ok")
 
 
 def spread(x: NDArray[np.float64]) -> float:
@@ -139,6 +139,11 @@ def bounds_of(state: RunState) -> list[tuple[int, float, float]]:
             found += [(i, low, high) for i in range(start, start + n)]
         start += n
     return found
+
+
+def between_bounds(look: Look) -> set[str]:
+    """Return the labels of the coordinates that have two finite bounds."""
+    return {look.labels[i] for i, *both in bounds_of(look.state) if np.isfinite(both).all()}
 
 
 def without_digits(look: Look) -> Iterator[Finding]:
