@@ -90,10 +90,13 @@ def test_many_short_chains_are_judged():
 
 def test_it_can_be_printed_and_kept(good):
     bad = missed(2).verdict(1000)
+    assert len(bad.reasons[0].point) == 2
     for verdict in (good.verdict(), bad):
         kept = json.loads(json.dumps(verdict.to_dict()))
         assert kept["status"] == verdict.status
         assert [one["text"] for one in kept["reasons"]] == [one.text for one in verdict.reasons]
+        assert [tuple(one["point"]) for one in kept["reasons"]] == [
+            one.point for one in verdict.reasons]
         html = verdict._repr_html_()
         assert verdict.status in html
         assert max(map(len, str(verdict).splitlines())) <= 88

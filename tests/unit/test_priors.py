@@ -224,6 +224,12 @@ def test_a_pole_beyond_the_rounding_of_x_ends_no_run():
     assert abs(result["k"].std() - stats.rdist(0.9).std()) < 0.1
 
 
+def test_draws_that_overflow_are_no_warning():
+    draws = fk.Problem(lambda v: 0.0, prior={"v": stats.invgamma(0.001, scale=0.001)}).sample_prior(
+        1000, np.random.default_rng(1))
+    assert len(draws) == 1000
+
+
 def test_a_loguniform_prior_over_hundreds_of_decades():
     """Its constant, and the points, whose shares of the interval are below the smallest numbers."""
     distribution = stats.loguniform(1e-200, 1e150)

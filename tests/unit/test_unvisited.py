@@ -7,6 +7,7 @@ import pytest
 
 import fastkam as fk
 from fastkam.diagnostics.unvisited import placed, unvisited
+from fastkam.samplers.delayed import DelayedAcceptance
 
 
 @pytest.mark.parametrize(("x", "text"), [
@@ -49,6 +50,8 @@ def test_a_finding_has_the_whole_point(d, says):
     assert f"p{d - 1} = {2 * d - 2}" in found.text
     names.shapes = {"theta": (d,)}
     assert "near (0, 2, 4" in next(unvisited(look)).text
+    state.sampler = DelayedAcceptance(sampler=fk.RandomWalk())
+    assert next(unvisited(look)).point == tuple(2 * point)
 
 
 @pytest.mark.parametrize(("place", "remote"), [(40.0, False), (1e6, False), (2.6e75, True),

@@ -62,7 +62,7 @@ class Implausible:
             rows = np.flatnonzero(far & (values > -np.inf))
             if len(rows):
                 depths = top - np.array(self.log_prior(np.vstack([self.best, X[rows]])))
-                rows = rows[depths[1:] > DEPTH + TIMES * max(0.0, depths[0])]
+                rows = rows[depths[1:] > DEPTH + TIMES * depths[0]]
                 self.values += values[rows][values[rows] > self.highest].tolist()
                 values[rows] = -np.inf
         if len(values) and values[best := values.argmax()] > self.highest:
