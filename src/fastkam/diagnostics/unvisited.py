@@ -27,7 +27,7 @@ def unvisited(look: Look) -> Iterator[Finding]:
             yield Finding(
                 "unvisited", f"The surrogate is far too small near {place}, where it leaves out "
                 f"mass of the density: {100 * mass:.2g} % of what the draws have, by a rough "
-                "estimate. Give one with heavier tails, or none.", status="wrong")
+                "estimate. Give one with heavier tails, or none.", status="wrong", point=point)
             continue
         if mass > 0:
             text = (f"Far from all draws, near {place}, the density has mass that no chain has "
