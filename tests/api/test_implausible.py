@@ -11,14 +11,14 @@ LINE = "does the function lose its digits there?"
 
 
 def without_digits(a):
-    """At 1e16 and above it is wrong by the rounding error of a sum of terms a x."""
+    """Return a log likelihood with the rounding error of a sum of terms a x, from 1e16 on."""
     error = np.where(a > 1e16, a * 1e-16 * np.sin(a), 0.0)
     return (error - 0.5 * ((np.log(a) - 0.3) / 0.3) ** 2).sum()
 
 
 @pytest.mark.parametrize("d", [6, 12])
 def test_a_search_does_not_stay_where_a_function_has_no_digits(d):
-    """It has none from 70 standard deviations of the prior of log a on."""
+    """70 standard deviations of the prior of log a are enough for that."""
     mean, sd = 0.3 / 0.09 / (1 / 0.09 + 1 / 0.25), (1 / 0.09 + 1 / 0.25) ** -0.5
     for seed in (0, 1):
         result = fk.sample(without_digits, prior={"a": (stats.lognorm(0.5), d)}, draws=2000,

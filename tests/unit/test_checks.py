@@ -359,7 +359,7 @@ def test_a_verdict_of_a_table_alone():
     columns = {"sd": [1.0], "r_hat": [1.3], "ess_bulk": [900.0], "ess_tail": [120.0]}
     said = convergence(Summary(["x"], columns))
     assert "R-hat is above 1.01: 1.3 for x" in said
-    assert "below 400: 120 for x" in said
+    assert "below 400: 120 in the tails of x" in said
 
 
 # ---- adaptation ----

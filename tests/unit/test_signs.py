@@ -32,7 +32,7 @@ def found(x, circles=(), **known):
     """The kinds of findings about draws (chains, n, d), without those about a sampler's steps."""
     look = SimpleNamespace(x=x, labels=LABELS, is_estimate=False, log_ratio=None, lp=None,
                            circles=circles, named=lambda where: tuple(LABELS[i] for i in where),
-                           state=SimpleNamespace(tails=np.zeros((0, 2)), **known))
+                           state=SimpleNamespace(tails=np.zeros((0, 2)), coordinates=None, **known))
     return [one.kind for one in doubts.doubts(look, np.arange(x.shape[2]), columns(x))]
 
 

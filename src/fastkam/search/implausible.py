@@ -25,10 +25,11 @@ ABOVE = 10.0        # log density above that of a mode that walkers have nearly 
 
 
 class Implausible:
-    """Points whose log prior is too far below that of draws from the prior.
+    """Points with a high density whose log prior is too far below that of draws from the prior.
 
     The depth of a point is the difference of its log prior to the highest one of the draws. It may
-    be DEPTH plus TIMES that of the best point so far.
+    be DEPTH plus TIMES that of the best point so far. A log density is high if it is not lower
+    than at this point by DEPTH.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class Implausible:
         low, high, top = self.near
         if self.best is not None:
             far = ((low > X) | (high < X)).any(axis=1)
-            rows = np.flatnonzero(far & (values > -np.inf))
+            rows = np.flatnonzero(far & (values > self.highest - DEPTH))
             if len(rows):
                 depths = top - np.array(self.log_prior(np.vstack([self.best, X[rows]])))
                 rows = rows[depths[1:] > DEPTH + TIMES * depths[0]]
