@@ -376,3 +376,10 @@ def test_a_walk_along_a_principal_axis_is_in_the_coordinates():
     cov = (weights[:, None] * away).T @ away + np.einsum("n,nij,nkj", weights, factors, factors)
     shape = inverse @ cov @ inverse.T
     np.testing.assert_allclose(shape, np.eye(2), atol=0.25)
+
+
+def test_no_slab_follows_two_at_the_same_place():
+    """States of which two thirds are equal have them."""
+    one = Slab(1.0, 0.5, np.zeros(1), np.zeros(1), np.eye(1))
+    with pytest.raises(ValueError, match="two slabs are at the same place"):
+        beyond(one, one, 1, 0.5)

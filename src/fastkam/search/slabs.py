@@ -178,7 +178,12 @@ def log_volume(slab: Slab) -> float:
 
 
 def beyond(before: Slab, last: Slab, sign: int, width: float) -> Slab:
-    """The slab after `last`, extrapolated from it and from the one before."""
+    """The slab after `last`, extrapolated from it and from the one before.
+
+    Raises ValueError if both are at the same place, as those of states that are nearly all equal.
+    """
+    if last.at == before.at:
+        raise ValueError("two slabs are at the same place")
     step = sign * (last.width + width) / 2
     variances, vectors = eigen(last.cov)
     earlier = (vectors * product(before.cov, vectors)).sum(axis=0)
