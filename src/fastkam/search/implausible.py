@@ -1,5 +1,11 @@
 """Points far beyond the prior, at which a function may be high only since it has no digits left.
 
+With the depth of a point x below n draws z_i from the prior, and the best point x* so far,
+
+    depth(x) = max_i log prior(z_i) - log prior(x)
+
+a point counts as one of density 0 if depth(x) > 100 + 2 depth(x*), and log p(x) > log p(x*) - 100.
+
 The sum of immense numbers of both signs has a rounding error that can exceed everything else: a
 likelihood with terms a x at a = 1e20, or of differences of `lgamma`, is far too high at some such
 points, and a search that steps there does not return. A density that is far from its prior is
@@ -20,16 +26,12 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 DRAWS = 100         # of the prior
-DEPTH, TIMES = 100.0, 2.0   # limits: see Implausible
+DEPTH, TIMES = 100.0, 2.0   # of the limit
 ABOVE = 10.0        # log density above that of a mode that walkers have nearly reached
 
 
 class Implausible:
-    """Points with a high density whose log prior is too far below that of draws from the prior.
-
-    The depth of a point is the difference of its log prior to the highest one of the draws. It may
-    be DEPTH plus TIMES that of the best point so far. A log density is high if it is not lower
-    than at this point by DEPTH.
+    """Points with a high density that are too deep below draws from the prior.
 
     Parameters
     ----------
