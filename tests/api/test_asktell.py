@@ -180,6 +180,15 @@ def test_points_without_a_density():
     assert loop.result.rejected["outside"].sum() == 1
 
 
+def test_values_by_index():
+    loop, same = begin(), begin()
+    drive(loop, quick)
+    while not same.done:
+        points = same.ask()
+        same.tell(points, {i: quick(x) for i, x in reversed(list(points))})
+    np.testing.assert_array_equal(same.result.draws, loop.result.draws)
+
+
 def test_exceptions_are_values_too():
     def f(x):
         try:
@@ -213,6 +222,8 @@ def test_a_density_of_infinity_ends_the_run():
     ([0], [0.0], r"points has the index 0, which is not open: its value is known"),
     ([1, 1], [0.0, 0.0], r"points has the index 1 twice"),
     ([1], [0.0, 0.0], r"values must have one for each of 1 points, not 2"),
+    ([1, 2], {1: 0.0}, r"values must have the indices of the points as keys .*\[1, 2\], not \[1\]"),
+    ([1, 2], {1.0, -1.0}, r"values must be in the order of the points"),
     ([-1], [0.0], r"points must be"),
     ([1.5], [0.0], r"points must be"),
     ([1, 2], [0.0, None], r"log density must be one real number, not None"),

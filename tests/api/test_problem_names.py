@@ -164,3 +164,42 @@ def test_a_start_may_have_the_labels_of_coordinates():
     options["prior"] = {"a": stats.norm(), "b": stats.norm()}
     some = fk.sample(lambda a, b: 0.0, {"a": np.arange(4.0), "b": 2.0}, search=False, **options)
     np.testing.assert_array_equal(some.state.x0, [[0, 2], [1, 2], [2, 2], [3, 2]])
+
+
+# ---- shapes ----
+
+
+def test_bounds_of_numbers_hold_for_all_elements_of_a_start():
+    """The four elements are no starts of the four chains."""
+    run = functools.partial(fk.sample, draws=100, tune=100, seed=1, progress=False, diagnose=False)
+    result = run(lambda rates: -rates.sum(), {"rates": [1.0, 2.0, 3.0, 4.0]},
+                 bounds={"rates": (0, None)})
+    assert result["rates"].shape == (4, 100, 4)
+    again = run(lambda rates: -rates.sum(), result, bounds={"rates": (0, None)})
+    assert again["rates"].shape == (4, 100, 4)
+    both = run(lambda c, a: -a.sum() - c @ c, {"c": [1.0, 2.0], "a": np.ones(3)},
+               bounds={"a": (0, None), "c": (None, None)}, transforms={"c": "ordered"})
+    assert list(both.names) == ["c", "a"]
+    assert (both["c"].shape, both["a"].shape) == ((4, 100, 2), (4, 100, 3))
+
+
+def test_bounds_of_arrays_have_the_shape_of_their_parameter():
+    result = fk.sample(lambda a: -a.sum(), {"a": np.full((4, 3), 0.5)}, draws=50, tune=50, seed=1,
+                       bounds={"a": (np.zeros(3), 1)}, progress=False, diagnose=False)
+    assert result["a"].shape == (4, 50, 3)
+
+
+@pytest.mark.parametrize("start", [{"prior": {"x": (stats.norm(0, 10), (2, 3))}},
+                                   {"x0": {"x": np.zeros((2, 3))}}])
+def test_a_parameter_called_x_has_its_shape(start):
+    shapes = set()
+
+    def logp(x):
+        shapes.add(x.shape)
+        return -0.5 * (x[0] ** 2).sum() - 0.5 * ((x[1] - 30) ** 2).sum()
+
+    result = fk.sample(logp, **start, draws=200, seed=1, progress=False, diagnose=False)
+    assert shapes == {(2, 3)}
+    np.testing.assert_allclose(result["x"].mean(axis=(0, 1))[1], 30, atol=1)
+    flat = fk.Problem(lambda x: float(x.shape == (6,)), {"x": (stats.norm(), (2, 3))}, named=False)
+    assert flat.log_likelihood(np.zeros(6)) == 1.0

@@ -226,10 +226,10 @@ class AskTell:
         ----------
         points : Points or sequence of int
             Open points, or their indices, in any order.
-        values : sequence (k,)
-            For each point the log density (-inf or NaN if the density is 0 or undefined), or any
-            value that a function may return, such as (log density, extras). An exception marks a
-            point that has failed.
+        values : sequence (k,) or dict
+            For each point, in their order or by its index, the log density (-inf or NaN if the
+            density is 0 or undefined), or any value that a function may return, such as (log
+            density, extras). An exception marks a point that has failed.
 
         Raises
         ------
@@ -241,7 +241,7 @@ class AskTell:
         points = points.indices.tolist() if isinstance(points, Points) else points
         alone = isinstance(points, (int, np.integer))
         numbers = [points] if alone else elements("points", points)
-        values = [values] if alone else elements("values", values)
+        values = [values] if alone else in_order(numbers, values)
         if len(values) != len(numbers):
             raise ValueError(f"values must have one for each of {len(numbers)} points, not "
                              f"{len(values)}")
@@ -347,6 +347,19 @@ def check_problem(problem: Any) -> Problem:
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a fastkam.Problem, not {shown(problem)}")
     return problem
+
+
+def in_order(numbers: list[Any], values: Any) -> list[Any]:
+    """The values in the order of the points with these indices; a dict has the indices as keys."""
+    if isinstance(values, Mapping):
+        if values.keys() != set(numbers):
+            raise ValueError("values must have the indices of the points as keys if it is a dict, "
+                             f"{shown(numbers)}, not {shown(list(values))}")
+        return [values[number] for number in numbers]
+    if isinstance(values, (set, frozenset)):
+        raise TypeError("values must be in the order of the points, or a dict by their indices, "
+                        f"not a set, {shown(values)}")
+    return elements("values", values)
 
 
 def elements(name: str, values: Any) -> list[Any]:

@@ -165,12 +165,13 @@ def takes_names(
     """Decide whether a function is called by names if the user has not said so.
 
     It is if each parameter of the problem is an argument of the function, and `args` and `kwargs`
-    supply all others that it requires. A function of one argument "x" takes the array. One with
+    supply all others that it requires. A function of one argument "x" takes the array, unless the
+    only parameter is called so and has two axes or more: it takes that in its shape. One with
     ``**names`` takes all of them, if it requires no others.
 
     TypeError if the function can take neither the array nor the problem's parameters.
     """
-    if list(shapes) == ["x"] or not callable(f):
+    if not callable(f) or (list(shapes) == ["x"] and len(shapes["x"]) < 2):
         return False
     try:
         signature = signature_of(getattr(f, "py_func", f))

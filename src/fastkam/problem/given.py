@@ -36,19 +36,22 @@ def names_of(
 ) -> dict[str, Any] | None:
     """The arguments that describe these parameters, if the target is a function of their names.
 
-    None if bounds by name describe them, perhaps in another order.
+    None if bounds by name describe them and others. Bounds of all of them give their order.
     """
     from fastkam.problem.call import takes_names
 
-    if isinstance(bounds, Mapping) and bounds.keys() >= layout.shapes.keys():
-        return None
+    names, shapes = list(layout.shapes), layout.shapes
+    if isinstance(bounds, Mapping):
+        if bounds.keys() > shapes.keys():
+            return None
+        names = list(bounds) if bounds.keys() == shapes.keys() else names
     try:
-        if not takes_names(target, layout.shapes, args, kwargs):
+        if not takes_names(target, shapes, args, kwargs):
             return None
     except TypeError:  # the function takes other arguments, too: they are checked later
         return None
-    return {"names": list(layout.shapes), "shapes": layout.shapes, "dims": layout.dims or None,
-            "coords": layout.coords or None}
+    return {"names": names, "shapes": {name: shapes[name] for name in names},
+            "dims": layout.dims or None, "coords": layout.coords or None}
 
 
 def as_problem(

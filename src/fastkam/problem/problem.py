@@ -20,6 +20,7 @@ from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
 from fastkam.interop.differentiable import Differentiable, OfFunction
+from fastkam.problem.bounds import bounds_by_name
 from fastkam.problem.call import Derived, UserFunction, arguments_of, noise_of, takes_names
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
@@ -75,7 +76,8 @@ class Problem(Described):
     named : bool, optional
         Whether functions take the parameters by name. By default they do if each parameter is an
         argument of the function, and `args` and `kwargs` supply the others that it requires; but
-        a function of one argument called x takes the array.
+        a function of one argument called x takes the array (d,), unless the only parameter is
+        called so and has two axes or more.
     names, shapes, dims, coords : optional
         As in `sample`; names and shapes only without a prior.
     dim : int, optional
@@ -452,13 +454,14 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
         if not x0:
             raise ValueError("x0 must have a value of at least one parameter, not {}")
         given = [{} if arguments[name] is None else arguments[name] for name in ("shapes", "dims")]
-        bounds = arguments.get("bounds")
-        all_bounded = isinstance(bounds, Mapping) and bounds.keys() >= x0.keys()
         plain = arguments["names"] is None and all(isinstance(one, Mapping) for one in given)
         known = {*given[0], *(name for name in given[1] if name in x0)} if plain else set()
-        if plain and known <= x0.keys() and not (all_bounded and not known):
+        if plain and known <= x0.keys():
             chains = int(isinstance(x0, Starts))  # the number of axes that are not a parameter's
-            shapes = {name: np.shape(x0[name])[chains:] for name in x0 if name not in known}
+            bounds = arguments.get("bounds")
+            arrays = bounds_by_name(bounds) if isinstance(bounds, Mapping) else {}
+            shapes = {name: (arrays[name][0].shape if name in arrays else ())
+                      or np.shape(x0[name])[chains:] for name in x0 if name not in known}
             arguments |= {"names": list(x0), "shapes": shapes | dict(given[0])}
     elif x0 is None:
         if arguments.get("bounds") is None and arguments.get("shapes") is None:
