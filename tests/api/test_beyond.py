@@ -188,3 +188,13 @@ def test_a_density_of_many_modes_of_equal_weight_is_looked_at():
     result = quietly(grid, np.zeros(2), seed=1)
     found = result.log_evidence()
     assert abs(found.value - np.log(25 * 2 * np.pi)) < 5 * found.error
+
+
+@pytest.mark.parametrize("width", [0.01, 0.03])
+def test_a_ring_is_one_mode(width):
+    """The look took parts of it, which all chains had visited, for modes that none had."""
+    for seed in range(3):
+        result = fk.sample(lambda x: -0.5 * ((np.hypot(*x) - 1) / width) ** 2, [1.0, 0.0],
+                           seed=seed, progress=False, diagnose=False)
+        assert "unvisited" not in {found.kind for found in result.verdict().reasons}
+        np.testing.assert_allclose(result.draws.std(axis=(0, 1)), np.sqrt(0.5), rtol=0.1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fastkam.diagnostics.normal_modes import approximation, log_mass
 from fastkam.diagnostics.scouting import Budget, Scouting, Spent
 from fastkam.evidence.proposals import fit
 from fastkam.search.scales import find_scales
@@ -94,7 +95,7 @@ def test_the_mass_of_a_normal_mode(d, gradient):
                     slopes if gradient else None)
     scales = units * np.sqrt(2 / np.diag(np.linalg.inv(cov)))
     value = float(normal.logpdf(np.zeros(d))) + 3.0
-    found = some.log_mass(value, some.precision(np.zeros(d), value, scales))
+    found = log_mass(value, approximation(some.budget, some.gradient, np.zeros(d), value, scales))
     assert found == pytest.approx(3.0 + np.log(units).sum(), abs=1e-6)
 
 
@@ -114,7 +115,7 @@ def test_a_neck_that_becomes_higher_without_an_end_has_no_mass():
         neck = np.r_[depth, np.zeros(D - 1)]
         value = float(log_scale(neck))
         scales, _ = find_scales(some.budget, neck, value)
-        masses.append(some.log_mass(value, some.precision(neck, value, scales)))
+        masses.append(log_mass(value, approximation(some.budget, None, neck, value, scales)))
         assert not some.counts(neck, value)
     assert masses[0] > some.least_log_z + np.log(0.01)   # the draws have it
     assert max(masses[1:]) < some.least_log_z + np.log(1e-3)
@@ -145,7 +146,7 @@ def test_the_mass_where_the_density_is_nearly_flat(depth, gradient):
     place = np.array([depth, 0.0])
     value = float(spike(place))
     scales, _ = find_scales(some.budget, place, value)
-    found = some.log_mass(value, some.precision(place, value, scales))
+    found = log_mass(value, approximation(some.budget, some.gradient, place, value, scales))
     assert 0 < found - depth - 0.5 * np.log(2 * np.pi) < 3.5
 
 
@@ -161,6 +162,58 @@ def test_a_mode_that_draws_have_visited_does_not_count(seen):
         some = Scouting(z, spike(z), fit(z, rng), Budget(spike, 1000), rng)
         place = np.array([-6.0, 0.0])
         assert some.counts(place, float(spike(place))) != seen
+
+
+def ring(x):
+    return -0.5 * ((np.hypot(x[..., 0], x[..., 1]) - 1) / 0.003) ** 2
+
+
+def crescent(x):
+    """Constant on a part of a ring."""
+    r = np.hypot(x[..., 0], x[..., 1])
+    return np.where((r > 0.9) & (r < 1) & (x[..., 0] > -0.5), 0.0, -np.inf)
+
+
+def islands(x):
+    """Constant on squares, which have 0.7 and 0.3 of the mass."""
+    large, small = (((x > low) & (x < low + 1)).all(axis=-1) for low in (0, 100))
+    with np.errstate(divide="ignore"):
+        return np.log(0.7 * large + 0.3 * small)
+
+
+def on_a_ring(rng, n, most=np.pi):
+    angle, r = rng.uniform(-most, most, n), 1 + 0.003 * rng.standard_normal(n)
+    return np.column_stack([r * np.cos(angle), r * np.sin(angle)])
+
+
+def on_islands(rng, n, small=0.3):
+    return rng.random((n, 2)) + 100 * (rng.random((n, 1)) < small)
+
+
+def on_a_crescent(rng, n, low=-0.5):
+    x = rng.uniform(-1, 1, (40 * n, 2))
+    return x[np.isfinite(crescent(x)) & (x[:, 0] > low)][:n]
+
+
+@pytest.mark.parametrize(("logp", "draw", "part", "left_out"), [
+    (ring, on_a_ring, {"most": 2.0}, lambda x: x[:, 0] < -0.8),
+    (crescent, on_a_crescent, {"low": 0.5}, lambda x: x[:, 0] < 0.3),
+    (islands, on_islands, {"small": 0.0}, lambda x: x[:, 0] > 99)])
+@pytest.mark.parametrize("evaluations", [1000, 3])
+def test_bent_modes_and_plateaus_count_only_where_draws_leave_them_out(
+        logp, draw, part, left_out, evaluations):
+    rng = np.random.default_rng(1)
+    places = draw(rng, 60)
+    for z, points, counts in (
+            (draw(rng, 4000), places[:20], False),
+            (draw(rng, 4000, **part), places[left_out(places)], True)):
+        z = z.reshape(4, 1000, 2)
+        q = fit(z, rng)
+        with np.errstate(all="ignore"):
+            found = [Scouting(z, logp(z), q, Budget(logp, evaluations), rng).counts(
+                point, float(logp(point))) for point in points]
+        assert len(found) > 5
+        assert np.mean(found) > 0.8 if counts else np.mean(found) < 0.15
 
 
 @pytest.mark.parametrize(

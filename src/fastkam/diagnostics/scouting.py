@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.linalg.decomposition import cholesky
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.diagnostics.faults import tails
 from fastkam.diagnostics.look import Finding, Look
+from fastkam.diagnostics.normal_modes import Gradient, approximation, log_mass
 from fastkam.diagnostics.slopes import Slopes, by_gradients
 from fastkam.evidence.density import Density, Window, recorded, target_for
 from fastkam.evidence.proposals import draws_in, fit
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from fastkam.run.state import RunState
 
 Array = NDArray[np.float64]
-Gradient = Callable[[Array], tuple[float, Array]]
 
 WIDE = 3.0              # scale of g, in standard deviations of the draws
 # of the evaluations: draws of g; jumps along coordinates; points across; steps towards the draws
@@ -66,7 +65,8 @@ UNEXPLAINED = 5.0       # log p above that of q
 LEAST_WEIGHT = 0.05     # of a component that explains draws
 LEAST_MASS, LOW = 1e-3, 0.05    # of a mode that counts; quantile of p / q in place of the median
 LEAST_SEEN = 0.2        # draws in a mode that has been visited, per draw that should be there
-SHORT = 0.1             # steps for its curvature, in units of those that change log p by 1
+# draws whose neighbors are looked at; the neighbor that is compared; a quantile of its distance
+SOME, NEAREST, MOST_OF_THEM = 100, 10, 0.95
 MOST_APART = 3          # draws from which searches begin
 MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
 MOST_CLIMBS, DIFFERENCE = 80, 1e-5  # steps of a search uphill; of differences, for its slopes
@@ -383,71 +383,53 @@ class Scouting:
     def counts(self, z: Array, value: float) -> bool:
         """Return whether a mode (d,) has probability of which the draws have too little.
 
-        Its mass is that of a normal approximation. The draws have it if enough of them are in the
-        middle of that, an ellipsoid with about half of its mass; or if some are, and no more are
-        to be expected than chance may leave out. If there is no approximation, or the evaluations
-        do not suffice for it, the mass is unknown, and the mode counts.
+        Its mass is that of a normal approximation, or on a plateau of a box. The draws have it if
+        enough of them are in the middle of that, an ellipsoid with about half of its mass; or if
+        some are, and no more are to be expected than chance may leave out. If a coordinate changes
+        nothing, the mass is unknown, and the mode counts. It also does if the evaluations do not
+        suffice, unless it is among the draws.
         """
         try:
             if any(self.joined(z, value, mode) for mode in self.ignored):
                 return False
             scales, flat = find_scales(self.budget, z, value)
-            factor = self.precision(z, value, scales)
-        except (Spent, ValueError):
-            return True
-        log_mass = self.log_mass(value, factor)
-        squares = (((self.flat - z) @ factor) ** 2).sum(axis=1)
-        seen = int((squares < self.d).sum())
-        due = exp(log_mass - self.log_z) * len(squares)  # draws in the mode
+            factor = approximation(self.budget, self.gradient, z, value, scales)
+        except Spent:
+            return not self.among(z)
+        if factor is None:  # of the box, as little as the part in a corner may have mass
+            mass = value + float(log(2 * scales).sum())
+            inside = (np.abs(self.flat - z) < scales).all(axis=1)
+            due = exp(mass - self.log_z - (self.d - 1) * log(2.0)) * len(self.flat)
+        else:
+            mass = log_mass(value, factor)
+            inside = (((self.flat - z) @ factor) ** 2).sum(axis=1) < self.d
+            due = exp(mass - self.log_z) * len(self.flat)
+        seen = int(inside.sum())
         by_chance = seen > due / 2 - 2 * math.sqrt(due / 2)
-        if flat.any() or (log_mass > self.least_log_z + log(LEAST_MASS)
+        if flat.any() or (mass > self.least_log_z + log(LEAST_MASS)
                           and seen < LEAST_SEEN * due and not (seen and by_chance)):
             return True
         self.ignored.append(z)
         return False
 
-    def curvature(self, z: Array, value: float, lengths: Array) -> Array:
-        """Return minus the second derivatives (d, d) at z (d,), in units of the steps (d,)."""
-        if self.gradient is not None:
-            self.budget.take(2 * self.d)
-            slopes = [self.gradient(z - step)[1] - self.gradient(z + step)[1]
-                      for step in np.diag(lengths)]
-            curvature = np.array(slopes) * lengths / 2
-            return (curvature + curvature.T) / 2
-        i, j = np.triu_indices(self.d, 1)
-        axes = np.eye(self.d)
-        steps = np.concatenate([axes, axes[i] + axes[j]]) * lengths
-        even = (self.budget(z + steps) + self.budget(z - steps)) / 2 - value
-        curvature = np.diag(-2 * even[: self.d])
-        curvature[i, j] = curvature[j, i] = even[i] + even[j] - even[self.d :]
-        return curvature
+    def among(self, z: Array) -> bool:
+        """Return whether a point (d,) is as near to draws as most of these are to each other."""
+        points = np.unique(self.flat, axis=0) / self.sd
+        some = points[:: max(1, len(points) // SOME)]
+
+        def nearby(point: Array, n: int) -> float:
+            squares = ((points - point) ** 2).sum(axis=1)
+            return float(np.partition(squares, n - 1)[n - 1])
+
+        if len(points) <= NEAREST:
+            return False
+        usual = np.quantile([nearby(one, NEAREST + 1) for one in some], MOST_OF_THEM)
+        return nearby(z / self.sd, NEAREST) <= float(usual)
 
     def joined(self, z: Array, value: float, mode: Array) -> bool:
         """Return whether the density does not fall off from z (d,) to another mode (d,)."""
         points = z + np.array([[0.25], [0.5], [0.75]]) * (mode - z)
         return bool((self.budget(points) > value - LEAST_DROP).all())
-
-    def precision(self, z: Array, value: float, scales: Array) -> Array:
-        """Return the factor L of the precision L L' of a normal approximation at a mode (d,).
-
-        The steps of its differences are a tenth of `scales` (d,), along which the log density
-        changes by about 1: in units of these a parabola has the curvature 2. Half of that is the
-        least along a coordinate: in a neck that has no end, the density is flatter here than within
-        the step. 2 is added if the log density does not fall off on all sides; ValueError if it
-        then still does not.
-        """
-        lengths = SHORT * scales
-        curvature = self.curvature(z, value, lengths)
-        curvature[np.diag_indices(self.d)] = np.maximum(np.diag(curvature), SHORT**2)
-        try:
-            factor = cholesky(curvature)
-        except ValueError:
-            factor = cholesky(curvature + 2 * SHORT**2 * np.eye(self.d))
-        return np.asarray(factor) / lengths[:, None]
-
-    def log_mass(self, value: float, factor: Array) -> float:
-        """Return the log integral of a normal density that is exp(value) at its mode."""
-        return value + 0.5 * self.d * float(log(2 * np.pi)) - float(log(np.diag(factor)).sum())
 
 
 def between_bounds(coordinates: Coordinates | None, d: int) -> NDArray[np.bool_]:
