@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fastkam as fk
 from fastkam.search import walks
@@ -120,6 +121,13 @@ def test_walls_jumps_and_levels_are_no_finding(f, seed):
     result = quietly(f, [0.0, 0.0], seed=seed)
     assert not len(result.state.implied)
     assert "moments" not in kinds(result)
+
+
+def test_moments_that_do_not_exist_are_no_finding():
+    """The tails are: the mean of a half-Cauchy distribution does not exist."""
+    found = [kinds(quietly(lambda a, b: -2 * (b - 1) ** 2, None, draws=1000, seed=seed, prior={
+        "a": stats.halfcauchy(scale=2), "b": stats.norm(0, 3)})) for seed in range(4)]
+    assert all("tails" in some and "moments" not in some for some in found)
 
 
 @pytest.mark.parametrize("options", [

@@ -305,10 +305,7 @@ def of_repeated_calls(state: RunState) -> Iterator[Finding]:
 
 def tails(look: Look) -> Iterator[Finding]:
     """Yield a finding for coordinates whose moments converge slowly, or do not exist."""
-    state = look.state
-    place = range(state.d) if state.coordinates is None else state.coordinates.unbounded
-    known = {place[int(k)]: a for k, a in state.tails if int(k) in place}
-    heavy = sorted((round(a, 2), k) for k, a in known.items() if a < LEAST_INDEX)
+    heavy = heavy_tails(look.state)
     where = [k for _, k in heavy]
     if heavy and heavy[0][0] <= 0:
         where = [k for a, k in heavy if a <= 0]
@@ -323,6 +320,13 @@ def tails(look: Look) -> Iterator[Finding]:
             "quantiles.", look.named(where))
 
 
+def heavy_tails(state: RunState) -> list[tuple[float, int]]:
+    """Return (index of the tails, coordinate) for those whose moments do not exist, or hardly."""
+    place = range(state.d) if state.coordinates is None else state.coordinates.unbounded
+    known = {place[int(k)]: a for k, a in state.tails if int(k) in place}
+    return sorted((round(a, 2), k) for k, a in known.items() if a < LEAST_INDEX)
+
+
 def moments(look: Look) -> Iterator[Finding]:
     """Yield a finding for coordinates whose moments differ from those that gradients imply."""
     implied = look.state.implied
@@ -330,10 +334,14 @@ def moments(look: Look) -> Iterator[Finding]:
         return
     which, columns = look.measured
     worth = columns["ess_bulk"] if len(which) == look.x.shape[2] else None
-    where = disagreeing(implied, look.x, worth)
-    if not len(where):
-        return
-    yield differing(look.labels, look.x, implied, where)
+    where = with_moments(look.state, disagreeing(implied, look.x, worth))
+    if len(where):
+        yield differing(look.labels, look.x, implied, where)
+
+
+def with_moments(state: RunState, where: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return those of some coordinates whose moments exist, and are soon known."""
+    return np.setdiff1d(where, [k for _, k in heavy_tails(state)])
 
 
 def differing(

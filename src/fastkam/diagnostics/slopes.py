@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import cholesky
-from fastkam.diagnostics.faults import differing
+from fastkam.diagnostics.faults import differing, with_moments
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.signs import RAREST, has_gap
@@ -85,7 +85,7 @@ def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Find
     whitened = np.linalg.solve(L, (z - flat.mean(axis=0)).T).T.reshape(some.shape)
     implied = implied_moments(whitened, gradients.reshape(some.shape), state.constrain(some))
     x = state.constrain(draws)
-    where = disagreeing(implied, x)
+    where = with_moments(state, disagreeing(implied, x))
     if not len(where) or not is_smooth(slopes, state, z, L):
         return []
     return [differing(state.layout.labels, x, implied, where)]
