@@ -386,7 +386,7 @@ class Call:
                              f"{of_memory(self.chains, target.dim)}") from error
         if self.check_gradient and method.needs_gradient:
             with self.watch:  # a point that hangs ends the check in time
-                self.wrong_gradient = check_start(target, self.points[0])
+                self.wrong_gradient = check_start(target, self.points[0], self.problem)
         return kernel
 
     def shortened(self, tune: int, method: Sampler) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from densities import D, ctypes_function
 from runs import sample
+from scipy import stats
 
 import fastkam as fk
 from fastkam.density.gradient import check_start
@@ -74,6 +75,21 @@ def test_a_wrong_gradient_is_reported_before_the_run(factor):
         warnings.simplefilter("error")
         sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5,
                check_gradient=False)
+
+
+@pytest.mark.parametrize(("f", "options", "text"), [
+    (lambda x: (-x[0] + np.log(x[1]), np.array([1.0, 1 / x[1]])),
+     {"x0": [1.0, 0.5], "bounds": [(0, None), (0, 1)]},
+     r"x\[0\]: gradient 1, finite difference -1, at x = \[0\.99\d* 0\.5"),
+    (lambda mu, s: (-mu * mu - s, {"mu": -2 * mu, "s": 1.0}),
+     {"prior": {"mu": stats.norm(), "s": stats.gamma(2)}}, "s: gradient 1, finite difference -1,"),
+    (lambda w: (2 * np.log(w).sum(), {"w": np.array([2, 1, 2]) / w}),
+     {"prior": {"w": stats.dirichlet([1, 1, 1])}}, r"w\[1\], at x = \[0\.")])
+def test_a_wrong_gradient_is_that_of_the_users_function(f, options, text):
+    """The numbers were those of z, the unconstrained coordinates, at which it was not called."""
+    with pytest.warns(fk.SamplingWarning, match=f"disagrees with the function; {text}"):
+        fk.sample(f, **options, sampler="nuts", draws=5, tune=5, seed=1, progress=False,
+                  diagnose=False)
 
 
 def test_a_wrong_gradient_is_warned_of_once():

@@ -1,6 +1,7 @@
 """Names of parameters, derived quantities and extras."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -203,3 +204,13 @@ def test_a_parameter_called_x_has_its_shape(start):
     np.testing.assert_allclose(result["x"].mean(axis=(0, 1))[1], 30, atol=1)
     flat = fk.Problem(lambda x: float(x.shape == (6,)), {"x": (stats.norm(), (2, 3))}, named=False)
     assert flat.log_likelihood(np.zeros(6)) == 1.0
+
+
+def test_the_point_of_another_density_is_the_users():
+    """It is not z, of which the run's log density is."""
+    run = functools.partial(fk.sample, draws=50, seed=1, progress=False, diagnose=False)
+    prior = {"s": stats.halfnorm(scale=2)}
+    result = run(lambda s: -s, prior=prior)
+    point = np.array2string(result["s"][0, -1:])
+    with pytest.raises(ValueError, match=f"x = {re.escape(point)}; the values include the Jac"):
+        result.resume(10, target=fk.Problem(lambda s: -2 * s, prior))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from fastkam._core.density.target import Target
 from fastkam.arguments import real_array, shown
 from fastkam.density.forms import as_target, needs_gradient
 from fastkam.errors import SamplingWarning, warn
+
+if TYPE_CHECKING:
+    from fastkam.problem.problem import Problem
 
 STEP = 1e-3  # of 1 + |x|: large because of noise in the density; differences are extrapolated to 0
 TOLERANCE = 1e-4
@@ -121,8 +124,34 @@ def differ(gradient: Any, numerical: Any, error: Any, size: Any) -> Any:
     return ~(np.abs(gradient - numerical) <= SAFETY * error + TOLERANCE * size)
 
 
-def check_start(target: Target, x0: NDArray[np.float64]) -> str:
+def of_parameters(check: GradientCheck, problem: Problem) -> str:
+    """Return a check of the density of z as text, for the gradient of the user's function of x.
+
+    A difference of the gradients is multiplied by dz / dx. Where z determines several elements of
+    x, as those of a simplex, this leaves the derivative along one of them unknown.
+    """
+    def shifts(j: int) -> NDArray[np.float64]:
+        step = STEP * (1 + np.abs(check.x[j])) * np.eye(len(check.x))[j]
+        return (problem.constrain(check.x + step) - problem.constrain(check.x - step)) / (
+            2 * step[j])
+
+    x, off = problem.constrain(check.x), check.gradient - check.numerical
+    _, given = problem.inner(gradient=True).logp_grad(x)
+    slopes = np.array([shifts(j) for j in range(len(check.x))])  # dx / dz, (dim, n_x)
+    off = np.linalg.lstsq(slopes, np.where(check.wrong, off, 0.0))[0]
+    j = int(np.abs(off).argmax())
+    numbers = "" if np.count_nonzero(slopes[:, j]) > 1 else (
+        f": gradient {given[j]:.8g}, finite difference {given[j] - off[j]:.5g}")
+    return (f"the gradient disagrees with the function; {problem.layout.labels[j]}{numbers}, at x "
+            f"= {np.array2string(x, threshold=8)}")
+
+
+def check_start(
+    target: Target, x0: NDArray[np.float64], problem: Any = None
+) -> str:
     """Warn if the gradient near a starting point disagrees with the density, and return how.
+
+    If the target is the density of a Problem, the text is on the gradient of its function.
 
     One derivative in a random direction is tested (5 evaluations), and only if it is wrong each
     coordinate. Errors of the density are ignored here: the run reports them.
@@ -148,7 +177,8 @@ def check_start(target: Target, x0: NDArray[np.float64]) -> str:
         return ""
     if check.ok:
         return ""
-    text = f"{check}, at x = {np.array2string(x, threshold=8)}"
+    text = (f"{check}, at x = {np.array2string(x, threshold=8)}" if not hasattr(problem, "inner")
+            else of_parameters(check, problem))
     warn(SamplingWarning(f"{text}. Correct it: with a wrong gradient chains may move slowly, or "
                          "not at all (check_gradient=False leaves out this check)"))
     return text

@@ -106,7 +106,7 @@ def check_unchanged(state: RunState, target: Target) -> None:
         raise ValueError(
             "the density of the result must be that of the run, and has changed since, or is "
             f"random: at the point of chain 0 it returns {found!r}, and the run found {kept!r} "
-            f"there (x = {np.array2string(x, threshold=8)})")
+            f"there {at(state, x)}")
 
 
 def check_draws_of(state: RunState, target: Target) -> None:
@@ -130,8 +130,8 @@ def check_own_density(state: RunState, target: Target) -> None:
         if differs(found, kept):
             raise ValueError(
                 "target must be given: the density that the result holds has changed or fails. At "
-                f"one of the draws it returns {found!r}{what}, and the run found {kept!r} there (x "
-                f"= {np.array2string(x, threshold=8)})")
+                f"one of the draws it returns {found!r}{what}, and the run found {kept!r} there "
+                f"{at(state, x)}")
         return  # one evaluation shows it
 
 
@@ -162,8 +162,15 @@ def other_density(
         "; if that had a prior, give the fk.Problem with it")
     return ValueError(
         f"target must be the density of the run, not another one: at {where} it returns "
-        f"{found!r}, and the run found {kept!r} there (x = "
-        f"{np.array2string(x, threshold=8)}){mend}")
+        f"{found!r}, and the run found {kept!r} there {at(state, x)}{mend}")
+
+
+def at(state: RunState, z: NDArray[np.float64]) -> str:
+    """Return a point (d,) as text, in the user's coordinates."""
+    x = np.array2string(state.constrain(z[None])[0], threshold=8)
+    if state.coordinates is None:
+        return f"(x = {x})"
+    return f"(x = {x}; the values include the Jacobians of the transforms)"
 
 
 def other_in_workers(
