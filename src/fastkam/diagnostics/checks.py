@@ -21,7 +21,7 @@ from fastkam.diagnostics.doubts import (
 )
 from fastkam.diagnostics.edges import without_digits
 from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd, of_repeated_calls
-from fastkam.diagnostics.look import NAMED, Finding, Look, listed
+from fastkam.diagnostics.look import EXCHANGED, NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
 from fastkam.diagnostics.verdict import Verdict, status_of
@@ -61,7 +61,20 @@ def findings(state: RunState) -> list[Finding]:
             found = causes(found + looked_at(Look(state)))
     if ABOUT_DENSITY.isdisjoint(one.kind for one in found):
         found += of_search(state)
-    return found + stopped_early(state) + without_surrogate(state)
+    return found + of_labels(state) + stopped_early(state) + without_surrogate(state)
+
+
+def of_labels(state: RunState) -> list[Finding]:
+    """Return the finding that parameters of components can be exchanged."""
+    for line in state.search:
+        if line.startswith(EXCHANGED):
+            return [Finding(
+                "labels", f"{line[0].upper()}{line[1:]}. It has a mode for each order of such "
+                "components; chains must visit all of them, and the mean of a parameter is then "
+                "the mean of all components. Order one of the parameters, if it is a vector "
+                '(transforms={name: "ordered"}), or look only at quantities that do not depend on '
+                "the order.", status="ok")]
+    return []
 
 
 def causes(found: list[Finding]) -> list[Finding]:

@@ -23,6 +23,7 @@ MOST_NUMBERS = 50_000   # that are measured; with many coordinates also limits t
 LEAST_ROWS = 32         # of each chain, however many chains there are
 BLOCKS = 8              # into which draws are cut to see a trend
 NAMED = 3               # coordinates that a text names
+EXCHANGED = "the density stays the same if one exchanges"   # a line of a search begins so
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class Finding:
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
         "bound", "ends", "digits", "tails", "moments", "acceptance", "divergences", "r_hat", "ess",
         "mcse_sd", "log_density", "adaptation", "gradient", "search" or "short"; "functionals",
-        "drift", "stay", "excursion", "place", "modes", "nested_r_hat", "energy", "tree_depth",
-        "swaps", "mixture", "evidence"; or "unvisited", which further evaluations find (see
-        `Result.verdict`).
+        "drift", "stay", "excursion", "place", "modes", "labels", "nested_r_hat", "energy",
+        "tree_depth", "swaps", "mixture", "evidence"; or "unvisited", which further evaluations find
+        (see `Result.verdict`).
     text : str
         What was found, and what to do.
     coordinates : tuple of str

@@ -20,6 +20,7 @@ from fastkam.run.stored import StoredTrace
 from fastkam.run.trace import COLUMNS, AnyTrace, Trace
 from fastkam.search.beyond import with_unvisited
 from fastkam.search.cut import LOOK, may_have_missed
+from fastkam.search.exchanged import with_exchanged
 from fastkam.search.implied import disagrees, with_implied
 from fastkam.search.raw import with_density_seen
 
@@ -111,6 +112,7 @@ def carry_out_to_its_end(
             before, outcome = outcome.state, with_density_seen(outcome, target, options)
             if len(outcome.state.unvisited) or outcome.state is not before:
                 outcome = replace(outcome, found=None)
+            outcome = with_exchanged(outcome, target, options)
             outcome.checkpoint.finish(outcome.state)
             return outcome
         state = replace(outcome.state, requested=rows)

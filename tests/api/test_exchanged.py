@@ -1,0 +1,82 @@
+"""Components of a density whose parameters can be exchanged: a run whose chains disagree says so."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+import fastkam as fk
+
+RNG = np.random.default_rng(0)
+Y = np.r_[RNG.normal(-3, 0.5, 40), RNG.normal(4, 1.0, 60)]
+
+
+def of_components(mu, sigma, w):
+    """Log likelihood of a mixture; arrays (K,)."""
+    z = (Y - mu[:, None]) / sigma[:, None]
+    return logsumexp(np.log(w / sigma)[:, None] - 0.5 * z**2, axis=0).sum()
+
+
+def of_numbers(mu1, mu2, s1, s2):
+    return of_components(np.array([mu1, mu2]), np.array([s1, s2]), np.full(2, 0.5))
+
+
+def of_vector(x):
+    return of_numbers(*x[:2], *np.exp(x[2:])) - 0.5 * x @ x / 100
+
+
+def of_hidden_states(mu, P):
+    """Two states, whose transitions are exchanged along both axes."""
+    stationary = P[1, 0] / (P[1, 0] + P[0, 1])
+    return (of_components(mu, np.ones(2), np.array([stationary, 1 - stationary]))
+            + np.log(P).sum())
+
+
+def prior_of(**named):
+    return {"prior": named}
+
+
+POSITIVE, WIDE = stats.halfnorm(scale=3), stats.norm(0, 10)
+FORMS = {
+    "arrays": (of_components, prior_of(mu=(WIDE, 2), sigma=(POSITIVE, 2),
+                                       w=stats.dirichlet([1, 1])),
+               "mu[0], sigma[0] and w[0] with mu[1], sigma[1] and w[1]"),
+    "numbers": (of_numbers, prior_of(mu1=WIDE, mu2=WIDE, s1=POSITIVE, s2=POSITIVE),
+                "mu1 and s1 with mu2 and s2"),
+    "vector": (of_vector, {"x0": [1.0, 4.0, 0.0, 0.0]}, "x[0] and x[2] with x[1] and x[3]"),
+    "matrix": (of_hidden_states, prior_of(mu=(WIDE, 2), P=(stats.uniform(0, 1), (2, 2))),
+               "mu[0], P[0, 0] and P[0, 1] with mu[1], P[1, 1] and P[1, 0]"),
+}
+
+
+def run(f, **options):
+    return fk.sample(f, seed=1, progress=False, **{
+        "sampler": "am", "draws": 120, "tune": 300, "chains": 4, "search": False} | options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+def test_components_that_can_be_exchanged_are_named(form):
+    f, options, names = FORMS[form]
+    result = run(f, **options)
+    found = [one for one in result.verdict().reasons if one.kind == "labels"]
+    assert len(found) == 1
+    assert f"one exchanges {names}." in found[0].text
+    assert found[0].status == "ok"
+    assert len(result.resume(20).verdict().reasons) > 1
+    again = [line for line in result.resume(20).search if "exchanges" in line]
+    assert len(again) == 1
+
+
+@pytest.mark.parametrize(("f", "options"), [
+    (lambda x: -0.5 * x @ x, {"x0": np.zeros(6), "tune": 50}),
+    (of_components, FORMS["arrays"][1] | {"transforms": {"mu": "ordered"}}),
+    (lambda mu, sigma, w: of_components(mu, sigma, w) - mu[0] / 100, FORMS["arrays"][1]),
+    (of_vector, FORMS["vector"][1] | {"diagnose": False}),
+])
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+def test_other_densities_are_not_said_to_have_such_components(f, options):
+    """One mode, an order, components that differ, and a run whose draws are not checked."""
+    result = run(f, **options)
+    assert result.verdict().status != "ok"
+    assert "labels" not in [one.kind for one in result.verdict().reasons]
