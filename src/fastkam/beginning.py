@@ -95,6 +95,8 @@ class Call:
         The labels of what `x0` was drawn from, if it has any.
     stored : Evaluations or None
         The calls that `x0` was drawn from, if it was.
+    independent : bool
+        Whether the coordinates of `x0` were drawn independently, around the means of a summary.
     free_tune : bool
         Whether warm-up has the default length, and the sampler begins with no shape.
 
@@ -105,6 +107,7 @@ class Call:
     x0: Any
     labels: list[str]
     stored: Evaluations | None
+    independent: bool
     problem: Any
     options: RunOptions
     stop: StopRule | None
@@ -182,6 +185,8 @@ class Call:
                     by_labels(x, self.labels, self.layout.labels))[1])
             if self.labels:
                 self.x0 = by_labels(self.x0, self.labels, self.layout.labels)
+            if self.independent:
+                self.x0 = problem.coordinates.nearby(self.x0)
             self.points = (self.drawn_points() if self.x0 is None
                            else problem.start(self.x0, chains, seed))
             derived = check_derived(self.target, self.points[:1], self.layout.shapes)

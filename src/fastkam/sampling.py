@@ -306,17 +306,18 @@ def sample(
             value is not None for value in common.values()):
         named = names_of(target, x0.state.layout, bounds, args or (), kwargs or {})
         common = named or common
-    labels, stored = labels_of(x0), stored_calls(x0)
+    labels, stored, independent = labels_of(x0), stored_calls(x0), isinstance(x0, Summary)
     x0 = start_by_name(drawn_starts(x0, chains, seed))
     problem = as_problem(
         target, x0, vectorized=vectorized, named=named is not None,
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
              "kwargs": kwargs, "derived": derived}, common=common)
     call = Call(
-        target=target, x0=x0, labels=labels, stored=stored, problem=problem, options=options,
-        stop=stop, sampler=sampler, rows=rows, enough=draws is None and thin is None, tune=tune,
-        chains=chains, seed=seed, schedule=as_schedule(schedule), share=share,
-        vectorized=vectorized, thin=thin, search=search, common=common, keep_warmup=keep_warmup,
+        target=target, x0=x0, labels=labels, stored=stored, independent=independent,
+        problem=problem, options=options, stop=stop, sampler=sampler, rows=rows,
+        enough=draws is None and thin is None, tune=tune, chains=chains, seed=seed,
+        schedule=as_schedule(schedule), share=share, vectorized=vectorized, thin=thin,
+        search=search, common=common, keep_warmup=keep_warmup,
         keep_stats=keep_stats, check_gradient=check_gradient,
         surrogate=None if learning else surrogate, learning=learning, budget=budget,
         surrogate_steps=surrogate_steps, steps=check_steps(surrogate_steps, surrogate),

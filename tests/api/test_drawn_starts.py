@@ -136,6 +136,28 @@ def test_an_earlier_run_with_a_prior():
         assert (x[:, 1] > 0).all()
 
 
+VECTORS = {
+    "simplex": (stats.dirichlet([1, 1, 1]), None),
+    "simplexes": ((stats.dirichlet([1, 2]), 2), None),
+    "ordered": ((stats.norm(), 4), "ordered"), "correlations": (fk.LKJ(3), None)}
+
+
+@pytest.mark.parametrize("what", VECTORS)
+def test_a_summary_of_vectors_with_relations_between_their_elements(what):
+    """Starts are dispersed, and in the support: a simplex, increasing, or a Cholesky factor."""
+    prior, transform = VECTORS[what]
+    problem = fk.Problem(lambda a, w: 0.0, prior={"a": stats.norm(), "w": prior},
+                         transforms={"w": transform} if transform else None)
+    summary = fk.sample(problem, draws=200, seed=1, progress=False, diagnose=False).summary()
+    x = starts(problem, summary, chains=20)
+    assert np.isfinite(problem.log_prior(x)).all()
+    assert len(np.unique(x.round(6), axis=0)) == 20
+    moving = summary["sd"] > 0
+    assert (x.std(axis=0)[moving] > 0.3 * summary["sd"][moving]).all()
+    choice = fk.choose_sampler(problem, summary, seed=1)
+    assert choice.search.evaluations > 0
+
+
 @pytest.fixture(scope="module")
 def of_names():
     """A run of 100 < a < 101 and -2 < b[0] < -1 < 1 < b[1] < 2."""

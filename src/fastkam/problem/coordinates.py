@@ -148,6 +148,19 @@ class Coordinates:
         Z, invalid = Space(self.rows).unconstrain(np.ascontiguousarray(x))
         return Z, np.asarray(invalid) < 0
 
+    def nearby(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points of the support near x (k, n_x), whose coordinates were drawn independently.
+
+        The elements of a simplex are divided by their sum, those of an ordered vector are sorted,
+        and the rows of a Cholesky factor are divided by their length. All others stay the same.
+        """
+        x, start = self.points("x0", x, self.n_x), 0
+        for kind, *_, n, _, _, _ in self.rows:
+            if kind in NEARBY:
+                x[:, start : start + n] = NEARBY[kind](x[:, start : start + n])
+            start += n
+        return x
+
     def invalid(self, x: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Mask of the rows of x (k, n_x) that violate a simplex, an order or a factor, (k,)."""
         wrong, start = np.zeros(len(x), bool), 0
@@ -230,6 +243,20 @@ SIZES: dict[str, Callable[[int, int], bool]] = {
     "python": lambda n_z, n_x: True,
 }
 FINITE = {"log": (0,), "upper": (1,), "interval": (0, 1), "periodic": (0, 1), "reflect": (0, 1)}
+
+
+def factors(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows (k, n n) as Cholesky factors with rows of length 1."""
+    n = isqrt(x.shape[1])
+    L = np.tril(x.reshape(-1, n, n))
+    return np.asarray((L / np.sqrt((L * L).sum(axis=2, keepdims=True))).reshape(-1, n * n))
+
+
+NEARBY: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "simplex": lambda x: np.asarray(x / x.sum(axis=1, keepdims=True)),
+    "ordered": lambda x: np.sort(x, axis=1),
+    "cholesky_corr": factors,
+}
 
 
 def is_valid(kind: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:

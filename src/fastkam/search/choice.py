@@ -16,6 +16,7 @@ from fastkam._core.engine.fault import Fault
 from fastkam._core.linalg.decomposition import product
 from fastkam.arguments import check_flag, check_integer
 from fastkam.density.forms import as_target
+from fastkam.diagnostics.table import Summary
 from fastkam.errors import SamplingError
 from fastkam.interop.doors import opened
 from fastkam.numerics.periods import Periods
@@ -242,10 +243,13 @@ def choose_sampler(
     """
     chains, seed = check_integer("chains", chains, least=1), seed_sequence(seed)
     check_flag("surrogate", surrogate)
-    target, labels, x0 = opened(target), labels_of(x0), drawn_starts(x0, chains, seed)
+    labels, independent = labels_of(x0), isinstance(x0, Summary)
+    target, x0 = opened(target), drawn_starts(x0, chains, seed)
     problem = cast(Any, target) if isinstance(target, Described) else None
     if problem is not None and labels:
         x0 = by_labels(x0, labels, problem.layout.labels)
+        if independent:
+            x0 = problem.coordinates.nearby(x0)
     with one_blas_thread():
         points = (starting_points(x0, chains) if problem is None
                   else problem.start(x0, chains, seed))
