@@ -107,6 +107,54 @@ def test_shapes_of_some_parameters_alone(layout):
     np.testing.assert_array_equal(result[second], result["c"][:, :, 1])
 
 
+# ---- shapes of parameters with a prior from their dimensions ----
+
+SCHOOLS = {"dims": {"a": ["school"]}, "coords": {"school": ["A", "B", "C"]}}
+
+
+@pytest.mark.parametrize("prior", [
+    stats.norm(1, 2), stats.Normal(mu=1, sigma=2), stats.gaussian_kde([-1.0, 3.0, 1.0]), None,
+    (stats.norm(1, 2), 3), stats.norm([1, 1, 1], 2)])
+def test_shapes_of_priors_from_coords(prior):
+    problem = fk.Problem(lambda a, b: 0.0, prior={"b": stats.norm(), "a": prior}, **SCHOOLS)
+    assert problem.shapes == {"b": (), "a": (3,)}
+    assert problem.layout.labels == ["b", "a[A]", "a[B]", "a[C]"]
+    if prior is not None:
+        draws = problem.constrain(problem.sample_prior(1000, 1))
+        assert np.isfinite(problem.log_prior(draws)).all()
+        assert abs(np.corrcoef(draws.T)[np.triu_indices(4, 1)]).max() < 0.15
+
+
+def test_a_prior_with_two_dimensions_has_the_shape_of_both():
+    result = fk.sample(
+        lambda a: -0.5 * (a**2).sum(), prior={"a": stats.norm()}, dims={"a": ["i", "j"]},
+        coords={"i": [1, 2], "j": ["x", "y", "z"]}, seed=1, draws=20, progress=False,
+        diagnose=False)
+    assert result["a"].shape == (4, 20, 2, 3)
+    assert result.names == ["a"]
+
+
+def test_a_distribution_alone_has_the_shape_of_its_dimensions():
+    result = fk.sample(stats.norm(), names=["a"], **SCHOOLS, seed=1, draws=20, progress=False,
+                       diagnose=False)
+    assert result["a[B]"].shape == (4, 20)
+
+
+@pytest.mark.parametrize(("prior", "coords", "match"), [
+    ((stats.norm(), 4), True, r"prior\['a'\] has the shape \(4,\), and its dimensions \['school'\] "
+     r"have the shape \(3,\) in coords: .*\(stats.norm\(\), 3\)"),
+    (stats.norm([0, 1], 1), True, r"prior\['a'\] has the shape \(2,\)"),
+    (stats.dirichlet([1, 1]), True, r"prior\['a'\] has the shape \(2,\)"),
+    ((None, (3, 2)), True, r"prior\['a'\] has the shape \(3, 2\)"),
+    (stats.norm(), False, r"dims\['a'\] has \['school'\]: give their values in coords, or the "
+     r"shape of 'a' in prior, as \(stats.norm\(\), 3\)"),
+])
+def test_shapes_of_priors_that_differ_from_coords(prior, coords, match):
+    options = SCHOOLS if coords else {"dims": SCHOOLS["dims"]}
+    with pytest.raises(ValueError, match=match):
+        fk.Problem(lambda a: 0.0, prior={"a": prior}, **options)
+
+
 # ---- names of derived quantities ----
 
 

@@ -25,13 +25,21 @@ from fastkam.run.shapes import (
 Array = NDArray[np.float64]
 
 
-def from_prior(prior: Any, bounds: Any) -> dict[str, ParameterPrior]:
-    """The prior of each parameter; parameters without one may have bounds."""
+def from_prior(
+    prior: Any, bounds: Any, dims: Any = None, coords: Any = None
+) -> dict[str, ParameterPrior]:
+    """The prior of each parameter; parameters without one may have bounds.
+
+    A univariate prior without a shape has that of its dimensions in `coords`.
+    """
     if not isinstance(prior, Mapping) or not prior or not all(
             isinstance(name, str) for name in prior):
         raise TypeError("prior must be a dict of distributions by the names of parameters, not "
                         f"{shown(prior)}")
-    found = {name: parameter_prior(name, value) for name, value in prior.items()}
+    named, known = shapes_of_dims(dims, coords)
+    found = {name: parameter_prior(name, value, known.get(name)) for name, value in prior.items()}
+    for name, one in found.items():
+        check_dims_of(name, one.shape, named.get(name, []), known.get(name))
     if bounds is None:
         return found
     if not isinstance(bounds, Mapping):
@@ -45,6 +53,31 @@ def from_prior(prior: Any, bounds: Any) -> dict[str, ParameterPrior]:
                              f"prior: give a truncated distribution as prior[{name!r}]")
         found[name] = bounded(name, found[name].shape, low, high)
     return found
+
+
+def shapes_of_dims(
+    dims: Any, coords: Any
+) -> tuple[dict[str, list[str]], dict[str, tuple[int, ...]]]:
+    """The dimensions of each name, and its shape where all of them are in `coords`."""
+    named = {name: check_dims(name, some) for name, some in check_mapping("dims", dims).items()}
+    lengths = {dim: len(check_coords(dim, values))
+               for dim, values in check_mapping("coords", coords).items()}
+    return named, {name: tuple(lengths[dim] for dim in some) for name, some in named.items()
+                   if some and all(lengths.get(dim) for dim in some)}
+
+
+def check_dims_of(
+    name: str, shape: tuple[int, ...], dims: list[str], known: tuple[int, ...] | None
+) -> None:
+    """Refuse a prior whose shape is not that of its dimensions, which is None if unknown."""
+    if known is not None and shape != known:
+        size = known[0] if len(known) == 1 else known
+        raise ValueError(f"prior[{name!r}] has the shape {shape}, and its dimensions {dims} have "
+                         f"the shape {known} in coords: give one distribution with the second "
+                         f"shape, such as (stats.norm(), {size}), or other coords")
+    if dims and not shape:
+        raise ValueError(f"dims[{name!r}] has {dims}: give their values in coords, or the shape "
+                         f"of {name!r} in prior, as (stats.norm(), 3)")
 
 
 def bounded(name: str, shape: tuple[int, ...], low: Array, high: Array) -> ParameterPrior:

@@ -98,8 +98,13 @@ def flat_prior(shape: tuple[int, ...], low: Any = -inf, high: Any = inf) -> Para
                           exchangeable=equal, flat=True)
 
 
-def parameter_prior(name: str, value: Any) -> ParameterPrior:
-    """The prior of a parameter from its entry in `prior`."""
+def parameter_prior(
+    name: str, value: Any, of_dims: tuple[int, ...] | None = None
+) -> ParameterPrior:
+    """The prior of a parameter from its entry in `prior`.
+
+    `of_dims` is the shape of a univariate distribution for which no other is given.
+    """
     shape = None
     check_no_bounds(name, value)
     if isinstance(value, tuple):
@@ -109,18 +114,20 @@ def parameter_prior(name: str, value: Any) -> ParameterPrior:
         value, shape = value
         sizes = [shape] if np.ndim(shape) == 0 else list(shape)
         shape = tuple(check_integer(f"the shape of prior[{name!r}]", n, least=1) for n in sizes)
+        of_dims = None
     if value is None:
-        return flat_prior(shape or ())
+        return flat_prior(shape or of_dims or ())
     if isinstance(value, stats.rv_histogram):
         value = value()
     check_distribution(name, value)
     if isinstance(value, LKJ):
         return lkj_prior(value, shape or ())
     if isinstance(value, stats.gaussian_kde):
-        return kernel_density_prior(value, shape or ())
+        return kernel_density_prior(
+            value, shape or (of_dims if value.d == 1 else None) or ())
     if is_multivariate(value):
         return multivariate_prior(name, value, shape or ())
-    return univariate_prior(name, value, shape)
+    return univariate_prior(name, value, shape, of_dims)
 
 
 def check_distribution(name: str, value: Any) -> None:
@@ -223,8 +230,13 @@ def complete(dist: Any) -> None:
         dist._pdf = FromLogarithm(dist)  # of the frozen copy
 
 
-def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> ParameterPrior:
-    """Independent elements, with the shape of the distribution's parameters or the given one."""
+def univariate_prior(
+    name: str, value: Any, shape: tuple[int, ...] | None, of_dims: tuple[int, ...] | None
+) -> ParameterPrior:
+    """Independent elements, with the shape of the distribution's parameters or the given one.
+
+    If no shape is given and its parameters are numbers, it has the shape `of_dims`, if that is one.
+    """
     try:
         with np.errstate(all="ignore"):
             own = np.shape(value.logpdf(np.float64(0.0)))
@@ -232,7 +244,8 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
     except Exception as error:
         raise TypeError(f"prior[{name!r}] = {shown(value)} has no log density and support: "
                         f"{error}") from error
-    shape = own if shape is None else shape
+    if shape is None:
+        shape = own or of_dims or ()
     try:
         fits = np.broadcast_shapes(own, shape) == shape
     except ValueError:

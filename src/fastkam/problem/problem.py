@@ -56,7 +56,8 @@ class Problem(Described):
         The parameters by name, in their order in x. A value is a frozen distribution of
         scipy.stats, univariate (its parameters may be arrays) or multivariate; a pair
         (distribution, shape) for independent elements; `scipy.stats.gaussian_kde` or
-        `fastkam.LKJ`; or None or (None, shape), for no prior.
+        `fastkam.LKJ`; or None or (None, shape), for no prior. Without a shape a univariate one has
+        that of its dimensions in `coords`.
     bounds : optional
         For parameters without a prior: a dict {name: (low, high)}, a list of (low, high) for each
         coordinate, an array (d, 2) or `scipy.optimize.Bounds`; None means no bound.
@@ -145,7 +146,7 @@ class Problem(Described):
         if prior is None:
             self.priors, self.layout = from_bounds(bounds, names, shapes, dims, coords, dim)
         else:
-            self.priors = from_prior(prior, bounds)
+            self.priors = from_prior(prior, bounds, dims, coords)
             own: Any = {name: one.shape for name, one in self.priors.items()}
             self.layout = check_layout(
                 list(own), own, dims, coords, sum(one.size for one in self.priors.values()))
@@ -441,7 +442,7 @@ def problem_of(distribution: Any, names: Any, shapes: Any, dims: Any, coords: An
     if len(names) != 1:
         raise ValueError(f"names must be one name, that of the distribution's point, not {names}")
     prior = {names[0]: distribution}
-    size = sum(one.size for one in from_prior(prior, None).values())
+    size = sum(one.size for one in from_prior(prior, None, dims, coords).values())
     return Problem(ZeroTarget(size), prior, dims=dims, coords=coords)
 
 
