@@ -43,6 +43,20 @@ def test_a_coordinate_without_finite_draws_is_no_good_mixing(value, tmp_path):
     saved(figure, tmp_path)
 
 
+@pytest.mark.parametrize("visited", [0, 1])
+def test_a_mode_without_draws_has_a_share_of_zero(visited, tmp_path):
+    centers, share = [[-10.0, -10.0], [10.0, 10.0]], ["0.000", "0.000"]
+    share[visited] = "1.000"
+    x = np.random.default_rng(1).standard_normal((2, 60, 2)) + centers[visited]
+    for names, shown in ((None, ["mode 0", "mode 1"]), (["left", "right"], ["left", "right"])):
+        figure = fk.plots.plot_modes(with_draws(x), centers, names=names)
+        legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        assert legend == [f"{name}: {value}" for name, value in zip(shown, share, strict=True)]
+        saved(figure, tmp_path)
+    with pytest.raises(ValueError, match="names must be 2 texts, one per mode"):
+        fk.plots.plot_modes(with_draws(x), centers, names=["one"])
+
+
 Z = np.random.default_rng(1).standard_normal((2, 60, 2))
 ODD = {"few numbers": 1.7e9 + 1e-6 * Z, "large and even": 1e16 + 2 * np.round(Z),
        "constant": np.full_like(Z, 1e17), "largest": 1.7e308 * np.sign(Z),

@@ -59,13 +59,14 @@ def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize
     Notes
     -----
     If there are more than seven modes, the seven with the largest shares have a line each, and the
-    others have one together. The draws give no information on a mode that no chain has visited.
+    others have one together. A center that is nearest to no draw has the share 0; otherwise the
+    draws give no information on a mode that no chain has visited.
     """
     draws = check_some(result)
     kept, every = thinned(draws, max(1, MOST_COUNTED // len(draws)))
-    mode_of, weights = described(result, kept, modes, weights)
+    mode_of, weights, least = described(result, kept, modes, weights)
     index = mode_indices("modes", mode_of, kept, MOST_MODES)
-    k = max(int(index.max()) + 1, 0 if weights is None else len(weights))
+    k = max(int(index.max()) + 1, least)
     if weights is not None and len(weights) <= index.max():
         raise ValueError(f"weights must be one per mode, of which there are at least "
                          f"{index.max() + 1}, not {len(weights)}")
@@ -81,7 +82,7 @@ def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize
 
 
 def described(result, kept, modes, weights):
-    """(mode_of, weights), from the arguments or the result's target."""
+    """(mode_of, weights), from the arguments or the result's target; least number of modes."""
     target = result.target
     if modes is None:
         modes = getattr(target, "mode_of", None)
@@ -93,7 +94,7 @@ def described(result, kept, modes, weights):
     if weights is not None:
         weights = check_probabilities(weights)
     if callable(modes):
-        return modes, weights
+        return modes, weights, 0 if weights is None else len(weights)
     centers = real_array("modes", modes)
     if centers.ndim != 2 or centers.shape[1] != result.d or not len(centers):
         raise ValueError(f"modes must be a function or centers (k, {result.d}), not of shape "
@@ -109,7 +110,7 @@ def described(result, kept, modes, weights):
         distances = [np.square((x - center) / scale).sum(axis=1) for center in centers]
         return np.argmin(distances, axis=0)
 
-    return nearest, weights
+    return nearest, weights, len(centers)
 
 
 def named(names, k):
