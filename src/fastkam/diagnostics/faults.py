@@ -385,10 +385,13 @@ def acceptance(look: Look) -> Iterator[Finding]:
             "acceptance", f"Chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
             f"{type(sampler).__name__}: {advice}.", chains=tuple(np.flatnonzero(rates < low)))
     elif rates.min() > high:
+        least = float(rates.min())
+        share = "all" if least == 1 else (
+            f"more than {np.floor(1000 * least) / 10:g} % of the")  # never more than 100 %
         yield Finding(
-            "acceptance", f"All chains accept more than {100 * rates.min():.3g} % of the proposals "
-            f"of {type(sampler).__name__}: they are too narrow, and the chains move slowly; begin "
-            "with wider ones, or tune for longer.")
+            "acceptance", f"All chains accept {share} proposals of {type(sampler).__name__}: they "
+            "are too narrow, and the chains move slowly; begin with wider ones, or tune for "
+            "longer.")
 
 
 def divergences(look: Look) -> Iterator[Finding]:
