@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import numbers
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from fastkam.arguments import check_integer, check_number, shown
+from fastkam.arguments import check_call, check_integer, check_number, near, shown
 
 if TYPE_CHECKING:
     from fastkam.run.loop import Run
@@ -34,8 +35,48 @@ class StopRule:
 
     A rule is evaluated after a fixed sequence of numbers of draws, so that the same seed stops at
     the same draw. Only rules of wall-clock time are also evaluated between any two chunks.
-    ``result.stopped_by`` says which rule has ended a run.
+    ``result.stopped_by`` says which rule has ended a run, by its repr.
+
+    A rule of your own is a subclass that defines `met`, and perhaps other methods. It gets the run,
+    of which it may use the following; a rule must not change anything in it.
+
+    - ``run.trace.rows``: the number of draws of each chain so far.
+    - ``run.trace.draws``: these draws, an array (chains, rows, d), read-only, in the coordinates of
+      the sampler; ``run.past.constrain(run.trace.draws)`` are the parameters of the user.
+    - ``run.evaluations``: the number of evaluations of the density, those of the search included.
+    - ``run.seconds``: the wall-clock time since the call.
+    - ``run.findings()``: what the checks find in the draws, see `fastkam.diagnostics.Finding`.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import fastkam as fk
+    >>> @dataclass(frozen=True)
+    ... class Close(fk.stop.StopRule):
+    ...     within: float
+    ...     def met(self, run):
+    ...         x = run.past.constrain(run.trace.draws)
+    ...         return np.ptp(x.mean(axis=1), axis=0).max() < self.within
+    >>> result = fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0], stop=Close(0.1), seed=1,
+    ...                    progress=False)
+    >>> result.stopped_by
+    'Close(within=0.1)'
     """
+
+    def __new__(cls, *places: Any, **named: Any) -> Any:
+        """Make a rule; refuse arguments that it does not have."""
+        if places or named:
+            signature = inspect.signature(cls.__init__)
+            own = list(signature.parameters.values())[1:]
+            try:
+                check_call(cls.__name__, signature.replace(parameters=own), places, named)
+            except TypeError as error:
+                if "names" not in named or "names" in signature.parameters:
+                    raise
+                raise TypeError(f"{error}: it is of all coordinates, and a rule of some of them "
+                                'is fk.stop.MCSE({"mu": 0.01})') from None
+        return super().__new__(cls)
 
     def met(self, run: Run) -> bool:
         """Whether the rule holds for `run`, which then ends."""
@@ -68,10 +109,10 @@ class StopRule:
         return self
 
     def __or__(self, other: StopRule) -> Either:
-        return Either(self, check_rule(other))
+        return Either(check_rule(self), check_rule(other))
 
     def __and__(self, other: StopRule) -> Both:
-        return Both(self, check_rule(other))
+        return Both(check_rule(self), check_rule(other))
 
 
 @dataclass(frozen=True)
@@ -121,6 +162,14 @@ class Budget(Evaluations):
 UNITS = {"d": 86_400, "h": 3600, "min": 60, "s": 1}
 # each unit at most once, in this order; possessive, so that long texts are refused quickly
 DURATION = r"\s*+" + "".join(rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in UNITS)
+EXAMPLES = {"ESS": "ESS(400)", "Rhat": "Rhat(1.01)", "MCSE": 'MCSE({"mu": 0.01})',
+            "Done": "Done()", "Evaluations": "Evaluations(100_000)", "Time": 'Time("10min")'}
+
+
+def is_duration(text: str) -> bool:
+    """Whether a text is a duration, such as "10min"."""
+    found = re.fullmatch(DURATION, text)
+    return found is not None and any(found.groups())
 
 
 @dataclass(frozen=True)
@@ -139,7 +188,7 @@ class Time(StopRule):
         limit = self.limit
         if isinstance(limit, str):
             found = re.fullmatch(DURATION, limit)
-            if not found or not any(found.groups()):
+            if not found or not is_duration(limit):
                 raise ValueError('limit must be like "90s", "10min", "2h", "11h50min" or "1d", '
                                  f"not {shown(limit)}")
             limit = sum(float(number or 0) * seconds for number, seconds in
@@ -227,6 +276,9 @@ def as_stop(rule: StopRule | None) -> StopRule | None:
 def check_rule(rule: StopRule) -> StopRule:
     """Return `rule` if it is a StopRule."""
     if isinstance(rule, StopRule):
+        if type(rule).met is StopRule.met:
+            raise TypeError(f"stop must define met(self, run), which says whether the run ends: "
+                            f"{type(rule).__name__} does not")
         return rule
     mend = ""
     if isinstance(rule, type) and issubclass(rule, StopRule):
@@ -235,7 +287,22 @@ def check_rule(rule: StopRule) -> StopRule:
         mend = f": for an effective sample size write fk.stop.ESS({shown(rule)}), for a number " \
                "of draws draws="
     elif isinstance(rule, str):
-        mend = f": for a time write fk.stop.Time({shown(rule)})"
+        mend = f": {instead_of(rule)}"
+    elif isinstance(rule, (list, tuple, set)):
+        mend = (": combine rules as one | other, which ends the run when one of them holds, or as "
+                "one & other, when both do")
     elif callable(rule):
-        mend = ": write a subclass of fk.stop.StopRule"
+        mend = (": write a subclass of fk.stop.StopRule with a method met(self, run), which says "
+                "whether the run ends")
     raise TypeError(f"stop must be a rule of fastkam.stop, not {shown(rule)}{mend}")
+
+
+def instead_of(text: str) -> str:
+    """Say which rule to write in place of a text: a duration, or the name of a rule."""
+    if is_duration(text):
+        return f"for a time write fk.stop.Time({shown(text)})"
+    word = re.sub("[^a-z]", "", text.lower())
+    for name, example in EXAMPLES.items():
+        if word.startswith(name.lower()) or repr(name) in near(word, EXAMPLES):
+            return f"write fk.stop.{example}"
+    return 'write fk.stop.Done(), fk.stop.ESS(400) or fk.stop.Time("10min"), for example'
