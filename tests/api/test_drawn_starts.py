@@ -192,6 +192,21 @@ def test_an_earlier_run_of_other_names(of_names, what):
     assert (starts(normal, x0, names=["a", "b"], shapes={"b": 2}, **labeled)[:, 0] > 100).all()
 
 
+@pytest.mark.parametrize("what", ["result", "summary"])
+@pytest.mark.parametrize(("names", "says"), [
+    (["a"], r"has \['b\[0\]', 'b\[1\]'\] too many"),
+    (["a", "b", "c"], r"lacks \['c'\]: "), (["a", "c"], r"lacks \['c'\], and has \['b\[0\]', 'b"),
+    (["a", "c", "d"], r"lacks \['c', 'd'\], and has \['b\[0\]', 'b\[1\]'\] too many: ")])
+def test_parameters_that_an_earlier_run_lacks_or_has_too_many_of(of_names, what, names, says):
+    x0 = of_names if what == "result" else of_names.summary()
+    shapes = {"b": 2} if "b" in names else {}
+    problem = fk.Problem(lambda x: 0.0, prior={
+        name: (stats.norm(), shapes[name]) if name in shapes else stats.norm() for name in names})
+    for run in (lambda: starts(problem, x0), lambda: fk.choose_sampler(problem, x0)):
+        with pytest.raises(ValueError, match="x0 must have the parameters.* it " + says):
+            run()
+
+
 def test_a_run_without_names_starts_one_with_names(earlier):
     assert starts(normal, earlier, names=["a", "b"]).shape == (4, 2)
 

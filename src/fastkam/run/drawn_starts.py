@@ -97,14 +97,23 @@ def by_labels(points: Any, own: list[str], labels: list[str]) -> Any:
     They stay as they are where one of the two has no names, or both have the same names in the same
     order, though perhaps other coords. ValueError if they have other names.
     """
-    if len(own) != len(labels) or own == labels or unnamed(own) or unnamed(labels):
+    if own == labels or unnamed(own) or unnamed(labels):
         return points
     if set(own) == set(labels):
         return points[:, [own.index(label) for label in labels]]
     if [one.partition("[")[0] for one in own] == [one.partition("[")[0] for one in labels]:
         return points
+    missing, more = ([one for one in some if one not in others]
+                     for some, others in ((labels, own), (own, labels)))
+    what = ([f"lacks {shown(missing)}"] if missing else []) + (
+        [f"has {shown(more)} too many"] if more else [])
+    mend = "its draws (chains, n, d) for coordinates in that order"
+    if len(own) != len(labels):
+        first = labels[0].partition("[")[0]
+        mend = (f"a dict of all parameters by name, x0={{{first!r}: ...}}, or a function of a "
+                "generator that returns one")
     raise ValueError(f"x0 must have the parameters {shown(labels)}, and is of a run with "
-                     f"{shown(own)}: give its draws (chains, n, d) for coordinates in that order")
+                     f"{shown(own)}: it {', and '.join(what)}: give {mend}")
 
 
 def unnamed(labels: list[str]) -> bool:
