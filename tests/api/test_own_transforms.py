@@ -1,5 +1,6 @@
 """Transforms of a user's own, in Python: their draws, their Jacobian, and their errors."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,3 +148,54 @@ def test_a_transform_that_fails():
         with pytest.raises(fk.SamplingError, match=says):
             sample(lambda x: 0.0, [1.0], bounds={"x": (0, None)}, transforms={"x": transform},
                    **OPTIONS)
+
+
+@dataclass(frozen=True)
+class Returning(Square):
+    """A square with one method that returns something else, or raises an error."""
+
+    method: str = ""
+    value: object = None
+
+    def changed(self, method, value):
+        if method != self.method:
+            return value
+        return self.value(value) if callable(self.value) else self.value
+
+    def constrain(self, z):
+        return self.changed("constrain", super().constrain(z))
+
+    def log_jacobian(self, z):
+        return self.changed("log_jacobian", super().log_jacobian(z))
+
+    def pull_back(self, z, dx):
+        return self.changed("pull_back", super().pull_back(z, dx))
+
+
+@pytest.mark.parametrize(("method", "value", "says"), [
+    ("log_jacobian", lambda value: np.array([value]),
+     r"TypeError: log_jacobian must return a number, not an array of shape \(1,\)"),
+    ("log_jacobian", None, "TypeError: log_jacobian must return a number, not None"),
+    ("log_jacobian", lambda value: 1 / 0, "ZeroDivisionError: division by zero"),
+    ("constrain", (1.0, 2.0), r"TypeError: constrain must return 1 numbers, not .* \(2,\)"),
+    ("pull_back", (1.0, 2.0), r"TypeError: pull_back must return 1 numbers, not .* \(2,\)"),
+])
+def test_a_transform_is_named_for_its_errors_and_not_the_target(method, value, says):
+    options = OPTIONS | {"transforms": {"x": Returning(1.0, method, value)},
+                         "bounds": {"x": (0, None)}}
+    def f(x):
+        return (-x[0], np.array([-1.0])) if method == "pull_back" else -x[0]
+
+    with pytest.raises(fk.SamplingError) as caught:
+        sample(f, [1.0], sampler="mala" if method == "pull_back" else "ram", **options)
+    text = str(caught.value)
+    assert re.match(f"{method} of the transform Returning raised {says} \\(", text), text
+    assert "target" not in text
+    assert "return -inf" not in text
+
+
+def test_a_jacobian_may_be_any_number():
+    for kind in (np.float64, np.array, np.float32):
+        transform = Returning(1.0, "log_jacobian", kind)
+        sample(lambda x: -x[0], [1.0], transforms={"x": transform}, bounds={"x": (0, None)},
+               **OPTIONS)

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from fastkam._core.density.estimator import OF_SURROGATE, WITHOUT_SURROGATE
+from fastkam._core.density.space import OF_TRANSFORM
 from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.arguments import told
 from fastkam.run.interrupts import Shield
@@ -44,8 +45,9 @@ def describe(fault: Fault, where: str) -> str:
     elif fault.code == WITHOUT_SURROGATE:
         what = str(fault.cause)
     elif fault.cause is not None:
-        who = "surrogate" if is_of_surrogate(fault) else "target"
-        what = f"the {who} raised {told(fault.cause)}"
+        who = of_transform(fault) or (
+            "the surrogate" if is_of_surrogate(fault) else "the target")
+        what = f"{who} raised {told(fault.cause)}"
     elif fault.code == INFINITE:
         what = "the log density is +inf, which no density is"
     else:
@@ -56,6 +58,12 @@ def describe(fault: Fault, where: str) -> str:
 def is_of_surrogate(fault: Fault) -> bool:
     """Whether the surrogate, not the target, has raised the exception of a fault."""
     return OF_SURROGATE in getattr(fault.cause, "__notes__", [])
+
+
+def of_transform(fault: Fault) -> str:
+    """The method of a transform that has raised the exception of a fault, or ""."""
+    return next((note.removeprefix(OF_TRANSFORM) for note in getattr(fault.cause, "__notes__", [])
+                 if note.startswith(OF_TRANSFORM)), "")
 
 
 def after_run(check: Callable[[], Result], shield: Shield) -> Result | None:

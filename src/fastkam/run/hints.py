@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastkam._core.density.estimator import WITHOUT_SURROGATE
 from fastkam._core.engine.fault import INFINITE
 from fastkam.arguments import told
-from fastkam.run.faults import is_of_surrogate
+from fastkam.run.faults import is_of_surrogate, of_transform
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -43,6 +43,8 @@ def advice(fault: Fault, step: int, target: Target) -> str:
     """Suggest, as the end of a message, what to do about a Fault; "" if that is unknown."""
     if fault.code == 0:
         return at_start(target, fault.x)
+    if of_transform(fault):
+        return ""
     if fault.code == INFINITE:
         return (": is its sign wrong? A function that is to be minimized, such as a negative log "
                 "likelihood, must be given with a minus sign. If it overflows there, return "

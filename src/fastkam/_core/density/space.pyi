@@ -4,6 +4,7 @@ from numpy.typing import ArrayLike, NDArray
 
 KINDS: dict[str, int]
 SPREAD: float
+OF_TRANSFORM: str
 
 class Callback:
     object: Any

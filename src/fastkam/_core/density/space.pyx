@@ -54,6 +54,8 @@ import numpy as np
 
 SPREAD = 1.35       # in periods; the sum of 1 is off by 2 exp(-2 pi^2 SPREAD^2) at most
 
+OF_TRANSFORM = "raised by a transform: "        # begins a note of an exception; its method follows
+
 KINDS = {"identity": IDENTITY, "log": LOG, "upper": UPPER, "interval": INTERVAL,
          "periodic": PERIODIC, "reflect": REFLECT, "simplex": SIMPLEX, "ordered": ORDERED,
          "cholesky_corr": CORRELATION, "python": PYTHON}
@@ -196,11 +198,30 @@ cdef int put(values, Py_ssize_t n, what, double *out) except -1:
     return 0
 
 
+cdef int broken(Callback callback, error, str method):
+    """Store the exception that a method has raised, with a note that tells it from the target's."""
+    if isinstance(error, Exception):
+        error.add_note(f"{OF_TRANSFORM}{method} of the transform {type(callback.object).__name__}")
+    callback.error = error
+    return BROKEN
+
+
+cdef double number(value) except? -1:
+    """Return the log Jacobian that a transform has returned, as a float."""
+    try:
+        if np.ndim(value) == 0:
+            return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"log_jacobian must return a number, not {value!r:.200}") from None
+    raise TypeError(f"log_jacobian must return a number, not an array of shape {np.shape(value)}")
+
+
 cdef int call_constrain(const Segment *s, const double *z, double *x, double *below,
                         double *above, double *log_jacobian) noexcept with gil:
     cdef Callback callback = <Callback>s.transform
     cdef Py_ssize_t k
     cdef bint outside = False, no_number = False
+    method = "constrain"
     try:
         point = vector(s.n_z, z)
         put(callback.object.constrain(point), s.n_x, "constrain", x)
@@ -211,10 +232,10 @@ cdef int call_constrain(const Segment *s, const double *z, double *x, double *be
             log_jacobian[0] = NAN
         if outside:
             return OUTSIDE
-        log_jacobian[0] += callback.object.log_jacobian(point)
+        method = "log_jacobian"
+        log_jacobian[0] += number(callback.object.log_jacobian(point))
     except BaseException as error:
-        callback.error = error
-        return BROKEN
+        return broken(callback, error, method)
     for k in range(s.n_x):
         distances(s, x[k], below + k, above + k)
     return 0
@@ -232,8 +253,7 @@ cdef int call_pull_back(const Segment *s, const double *z, const double *x, cons
         put(callback.object.pull_back(vector(s.n_z, z), np.asarray(slope)), s.n_z, "pull_back", dz)
         return 0
     except BaseException as error:
-        callback.error = error
-        return BROKEN
+        return broken(callback, error, "pull_back")
 
 
 cdef int call_inverse(const Segment *s, const double *x, double *z) noexcept with gil:
@@ -242,8 +262,7 @@ cdef int call_inverse(const Segment *s, const double *x, double *z) noexcept wit
     try:
         put(callback.object.unconstrain(vector(s.n_x, x)), s.n_z, "unconstrain", z)
     except BaseException as error:
-        callback.error = error
-        return BROKEN
+        return broken(callback, error, "unconstrain")
     for k in range(s.n_z):
         if not isfinite(z[k]):
             return OUTSIDE
