@@ -372,3 +372,25 @@ def test_a_function_that_always_fails_is_named_although_failures_are_rejected(op
     with pytest.raises(fk.SamplingError, match=r"FileNotFoundError: simulator\.exe") as raised:
         fk.sample(failing, prior=prior, seed=1, progress=False, on_error="reject", **options)
     assert 100 < raised.value.x[0] < 150
+
+
+@pytest.mark.parametrize(("options", "who"), [
+    ({"sampler": "ram", "search": False}, "run"), ({}, "search")])
+def test_an_error_of_the_progress_function_is_said_to_be_its_own(options, who):
+    with pytest.raises(fk.SamplingError, match=rf"the {who} was stopped by ZeroDivisionError: "
+                                               "division by zero, raised by progress, which") as e:
+        fk.sample(lambda x: -0.5 * x @ x, np.ones(2), progress=lambda progress: 1 / 0, seed=1,
+                  draws=200, diagnose=False, **options)
+    assert str(e.value).count("raised by progress") == 1
+
+
+@pytest.mark.parametrize("function", [lambda: 1, lambda progress, other: 1])
+def test_a_progress_function_of_other_arguments_is_refused_before_any_work(function):
+    def never(x):
+        raise AssertionError("a density is evaluated")
+
+    with pytest.raises(TypeError, match=r"progress must be a function of one argument, a Progress, "
+                                        r"not one of \("):
+        fk.sample(never, np.ones(2), progress=function)
+    fk.sample(lambda x: -0.5 * x @ x, np.ones(2), progress=lambda one, other=2: None, draws=20,
+              tune=20, sampler="ram", search=False, diagnose=False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -120,7 +122,11 @@ class Reporter:
                 self.__exit__()
                 self.wanted, self.function, self.view = False, None, None
         elif self.function is not None:
-            self.function(progress)
+            try:
+                self.function(progress)
+            except Exception as error:
+                error.add_note("raised by progress, which was called with a Progress")
+                raise
 
     def __enter__(self) -> Reporter:
         return self
@@ -168,3 +174,18 @@ def check_progress(progress: Any) -> None:
             or callable(progress)):
         raise TypeError("progress must be True, False, None, a logger, a function or a view of "
                         f"fastkam.progress, not {shown(progress)}")
+    if callable(progress):
+        check_takes_one(progress)
+
+
+def check_takes_one(function: Callable[..., Any]) -> None:
+    """Refuse a function that cannot be called with a Progress."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a function in C
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise TypeError("progress must be a function of one argument, a Progress, not one of "
+                        f"{signature}: {error}") from None

@@ -82,7 +82,8 @@ class Watch:
                     rate=n / elapsed, advice=self.advice if slow else "",
                     _stop=self.options.report.stop))
             except Exception as error:
-                raise SamplingError(f"the search was stopped by {told(error)}; "
+                what = ", ".join([told(error), *getattr(error, "__notes__", ())])
+                raise SamplingError(f"the search was stopped by {what}; "
                                     "no draw had been made") from error
             if self.options.report.asked:
                 raise Spent
