@@ -110,6 +110,32 @@ def test_one_coordinate_is_no_pair(name):
         getattr(fk.plots, name)(result)
 
 
+@pytest.mark.parametrize("of", ["a", "ab"])
+def test_extras_in_a_figure_of_two(of, tmp_path):
+    """Beside a coordinate, even if there is only one, or two of them."""
+    def f(x):
+        return -0.5 * float(x @ x), {"k": 2 * x[0], "v": x[0] * np.arange(3.0), "w": 1.0}
+
+    result = sample(f, np.zeros(len(of)), names=list(of), draws=60, tune=20, seed=1,
+                    sampler="rwm", search=False, progress=False, diagnose=False)
+    for pair, labels in ((("k", "a"), ["k", "a"]), ((0, "v[2]"), ["a", "v[2]"]),
+                         (("k", "w"), ["k", "w"])):
+        figure = fk.plots.plot_2d(result, pair)
+        axes = figure.axes[0]
+        assert [axes.get_xlabel(), axes.get_ylabel()] == labels
+        saved(figure, tmp_path)
+    figure = fk.plots.plot_2d(result, ("a", "k"), logp=lambda X: -0.5 * np.square(X).sum(axis=1))
+    x, y = figure.axes[0].lines[0].get_data()
+    np.testing.assert_allclose(y, 2 * x)
+    with pytest.raises(ValueError, match=r"pair must name single .*'v' has 3: v\[0\], \.\.\."):
+        fk.plots.plot_2d(result, ("a", "v"))
+    with pytest.raises(ValueError, match="'kk' is none: did you mean 'k'"):
+        fk.plots.plot_2d(result, ("a", "kk"))
+    if of == "ab":
+        with pytest.raises(ValueError, match="'k' is an extra, of which there are no proposals"):
+            fk.plots.plot_proposals(result, ("a", "k"))
+
+
 def test_axes_whose_tick_labels_are_hidden():
     result = with_draws(np.random.default_rng(1).standard_normal((2, 50, 2)))
     own = style.new_figure(3, 3).subplots(2, 1, sharex=True)

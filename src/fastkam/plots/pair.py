@@ -192,7 +192,7 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
     ----------
     result : Result
     pair : tuple of two
-        The coordinates, by their numbers or their labels.
+        The coordinates, by their numbers or their labels; or extras, or elements of these, by name.
     logp : callable, optional
         ``logp(X) -> (k,)`` for X (k, 2): their log density up to a constant. Its contours hold
         50 %, 90 % and 99 % of the mass within the bounds. NaN is -inf.
@@ -212,16 +212,16 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
     matplotlib.figure.Figure
     """
     draws = check_some(result)
-    i, j = check_pair(result, pair)
+    pair = check_pair(result, pair, extras=True)
     bins, equal = check_integer("bins", bins, least=2, most=MOST_BINS), check_flag("equal", equal)
     if logp is not None and not callable(logp):
         raise TypeError(f"logp must be a function, not {shown(logp)}")
-    draws = drawable(draws[:, :, [i, j]])
+    draws, labels = columns(result, draws, pair)
+    draws = drawable(draws)
     bounds = whole_range(draws, bins) if bounds is None else check_bounds(bounds, 2)
     figure, axes = grid(1, 1, size_of(bounds, equal), ax=ax, figsize=figsize)
     scatter(axes[0, 0], draws, bounds, logp, bins)
-    labels = result.state.layout.labels
-    axes[0, 0].set(xlabel=plain(labels[i]), ylabel=plain(labels[j]))
+    axes[0, 0].set(xlabel=plain(labels[0]), ylabel=plain(labels[1]))
     if equal:
         axes[0, 0].set_aspect("equal", adjustable="box")
     return figure
@@ -283,26 +283,49 @@ def lines(axes, places, density, masses):
     axes.contour(*places, density, levels, colors="black", linewidths=0.8)
 
 
-def check_pair(result, pair):
-    """The indices of two coordinates, given as numbers or labels."""
-    if result.d < 2:
+def check_pair(result, pair, *, extras=False):
+    """The indices of two coordinates, given as numbers or labels; with `extras`, names of these."""
+    pair = check_list("pair", pair)
+    named = extras and result.extras and any(isinstance(one, str) for one in pair)
+    if result.d < 2 and not named:
         raise ValueError("result must have two coordinates, and has one: fk.plots.plot_trace "
                          "shows one")
-    pair = check_list("pair", pair)
     if len(pair) != 2:
         raise ValueError(f"pair must be two coordinates, not {shown(pair)}")
-    found = []
-    for one in pair:
-        if isinstance(one, str):
-            indices, labels = result.state.layout.places(one), result.state.layout.labels
-            if len(indices) != 1:
-                has = (f"{one!r} has {len(indices)}: {labels[indices[0]]}, ..." if indices else
-                       f"{one!r} is none{near(one, labels)}")
-                raise ValueError(f"pair must name single coordinates, and {has}")
-            found += indices
-        else:
-            found.append(check_coordinate(one, result.d))
-    return found
+    return [check_one(result, one, extras) for one in pair]
+
+
+def check_one(result, one, extras):
+    """The index of a coordinate, given as a number or a label, or the name of an extra."""
+    if not isinstance(one, str):
+        return check_coordinate(one, result.d)
+    known, is_extra = result.state.layout.labels, of_extra(result, one)
+    if is_extra and not extras:
+        raise ValueError(f"pair must name single coordinates, and {one!r} is an extra, of which "
+                         "there are no proposals: fk.plots.plot_2d shows it")
+    places = result.state.layout.places(one)
+    labels = result.labels_of(one) if is_extra else [known[i] for i in places]
+    if len(labels) != 1:
+        names = [*known, *(result.extras if extras else ())]
+        has = (f"{one!r} has {len(labels)}: {labels[0]}, ..." if labels else
+               f"{one!r} is none{near(one, names)}")
+        raise ValueError(f"pair must name single coordinates, and {has}")
+    return one if is_extra else places[0]
+
+
+def of_extra(result, name):
+    """Whether this is the name of an extra, or of an element of one."""
+    return isinstance(name, str) and result.places(name)[1] is not None
+
+
+def columns(result, draws, pair):
+    """The draws (chains, n, 2) of a pair that `check_pair` returned, and their labels."""
+    labels = result.state.layout.labels
+    if not any(isinstance(one, str) for one in pair):
+        return draws[:, :, pair], [labels[i] for i in pair]
+    parts = [result.selected(one) if isinstance(one, str) else (draws[:, :, [one]], [labels[one]])
+             for one in pair]
+    return np.concatenate([x for x, _ in parts], axis=2), [some[0] for _, some in parts]
 
 
 def check_coordinate(index, d):
