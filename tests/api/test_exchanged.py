@@ -1,4 +1,4 @@
-"""Components of a density whose parameters can be exchanged: a run whose chains disagree says so."""
+"""Components of a density whose parameters can be exchanged: a run with doubtful draws says so."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A check after a run whose chains disagree: whether parameters of components can be exchanged.
+"""A check after a run whose draws are doubtful: whether parameters of components can be exchanged.
 
 The density of a mixture of K components is the same for each of K! orders, and so are its modes.
 Chains must then visit all of them, and the mean of a parameter is that of all components.
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Order = NDArray[np.intp]
 
-DOUBTS = {"r_hat", "ess", "nested_r_hat", "modes", "mixture", "unvisited"}
 MOST = 60  # evaluations
 SAME = 1e-9  # difference of log densities, relative
 LOWER = 3.0  # log density halfway, below that of the draw: there are two modes
@@ -38,7 +37,7 @@ NUMBERED = re.compile(r"(.*?)_?(\d+)")
 
 
 def with_exchanged(outcome: Outcome, target: Target, options: RunOptions) -> Outcome:
-    """Note in the search of a run which parameters can be exchanged, if its chains disagree."""
+    """Note in the search of a run which parameters can be exchanged, if its draws are doubtful."""
     state = outcome.state
     limits = Limits() if options.stop is None else options.stop.limits()
     if (not options.diagnose or state.status != "complete" or target.is_estimate
@@ -49,7 +48,8 @@ def with_exchanged(outcome: Outcome, target: Target, options: RunOptions) -> Out
         return outcome
     found = checks.findings(state) if outcome.found is None else outcome.found
     outcome = replace(outcome, found=found)
-    if DOUBTS.isdisjoint(one.kind for one in found):
+    if (all(one.status == "ok" for one in found)
+            or not checks.ABOUT_DENSITY.isdisjoint(one.kind for one in found)):
         return outcome
     seen = after_run(lambda: exchanged(state, target), options.shield)
     if seen is None:
