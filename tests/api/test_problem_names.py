@@ -255,7 +255,7 @@ def test_a_parameter_called_x_has_its_shape(start):
 
 
 def test_the_point_of_another_density_is_the_users():
-    """It is not z, of which the run's log density is."""
+    """The message named z, the unconstrained point."""
     run = functools.partial(fk.sample, draws=50, seed=1, progress=False, diagnose=False)
     prior = {"s": stats.halfnorm(scale=2)}
     result = run(lambda s: -s, prior=prior)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastkam.diagnostics import checks
 from fastkam.diagnostics.faults import LEAST_DRAWS
-from fastkam.diagnostics.look import EXCHANGED, listed
+from fastkam.diagnostics.look import EXCHANGED, Finding, listed
 from fastkam.run.faults import after_run
 from fastkam.run.rules import Limits
 from fastkam.search.images import permutations_of_labels
@@ -46,20 +46,28 @@ def with_exchanged(outcome: Outcome, target: Target, options: RunOptions) -> Out
             or state.trace.rows < LEAST_DRAWS or state.trace.stat_names is None
             or any(line.startswith(EXCHANGED) for line in state.search)):
         return outcome
-    found = checks.findings(state) if outcome.found is None else outcome.found
-    outcome = replace(outcome, found=found)
-    if (all(one.status == "ok" for one in found)
-            or not checks.ABOUT_DENSITY.isdisjoint(one.kind for one in found)):
-        return outcome
-    seen = after_run(lambda: exchanged(state, target), options.shield)
+    seen = after_run(lambda: looked(state, target, outcome.found), options.shield)
     if seen is None:
         return outcome
-    text, made = seen
+    found, text, made = seen
     state = replace(state, searched=state.searched + made)
     if text:
-        state = replace(state, search=[*state.search, text])
-        outcome = replace(outcome, found=None)
-    return replace(outcome, state=state)
+        found, state = None, replace(state, search=[*state.search, text])
+    return replace(outcome, state=state, found=found)
+
+
+def looked(
+    state: RunState, target: Target, known: list[Finding] | None
+) -> tuple[list[Finding] | None, str, int]:
+    """Return (findings, a line on parameters that can be exchanged or "", number of evaluations).
+
+    `known` are the findings if they have been made.
+    """
+    found = checks.findings(state) if known is None else known
+    kinds = {one.kind for one in found if one.status != "ok"}
+    if not kinds or kinds & checks.ABOUT_DENSITY:
+        return found, "", 0
+    return found, *exchanged(state, target)
 
 
 def exchanged(state: RunState, target: Target) -> tuple[str, int]:
