@@ -38,8 +38,8 @@ def prior_of(**named):
 
 POSITIVE, WIDE = stats.halfnorm(scale=3), stats.norm(0, 10)
 FORMS = {
-    "arrays": (of_components, prior_of(mu=(WIDE, 2), sigma=(POSITIVE, 2),
-                                       w=stats.dirichlet([1, 1])),
+    "arrays": (of_components, prior_of(mu=(WIDE, 3), sigma=(POSITIVE, 3),
+                                       w=stats.dirichlet([1, 1, 1])),
                "mu[0], sigma[0] and w[0] with mu[1], sigma[1] and w[1]"),
     "numbers": (of_numbers, prior_of(mu1=WIDE, mu2=WIDE, s1=POSITIVE, s2=POSITIVE),
                 "mu1 and s1 with mu2 and s2"),
@@ -66,6 +66,17 @@ def test_components_that_can_be_exchanged_are_named(form):
     assert len(result.resume(20).verdict().reasons) > 1
     again = [line for line in result.resume(20).search if "exchanges" in line]
     assert len(again) == 1
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+def test_its_evaluations_are_counted_and_its_line_is_there_once():
+    with_it, without = (run(of_components, **FORMS["arrays"][1], diagnose=diagnose)
+                        for diagnose in (True, False))
+    assert 3 <= with_it.evaluations - without.evaluations <= 60
+    np.testing.assert_array_equal(with_it.draws, without.draws)
+    result = run(of_components, **FORMS["arrays"][1], draws=None, budget=20_000)
+    for one in (result, result.resume()):
+        assert sum("exchanges" in line for line in one.search) == 1
 
 
 @pytest.mark.parametrize(("f", "options"), [

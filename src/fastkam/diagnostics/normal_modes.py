@@ -54,7 +54,7 @@ def approximation(
         steps = scales[:, None] * axes[:, some] * lengths[some]
         reach, _ = find_scales(
             lambda u: evaluate(z + u @ steps.T), np.zeros(len(some)), value)
-        lengths[some] *= np.minimum(1, reach / math.sqrt(2))
+        lengths[some] *= reach / math.sqrt(2)
     return np.asarray(axes / lengths / scales[:, None])
 
 
