@@ -51,7 +51,7 @@ FORMS = {
 
 def run(f, **options):
     return fk.sample(f, seed=1, progress=False, **{
-        "sampler": "am", "draws": 120, "tune": 300, "chains": 4, "search": False} | options)
+        "sampler": "am", "draws": 120, "tune": 300, "chains": 4} | options)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -74,6 +74,8 @@ def test_its_evaluations_are_counted_and_its_line_is_there_once():
                         for diagnose in (True, False))
     assert 3 <= with_it.evaluations - without.evaluations <= 60
     np.testing.assert_array_equal(with_it.draws, without.draws)
+    alone = run(of_vector, x0=FORMS["vector"][1]["x0"], search=False)
+    assert alone.evaluations == 4 * (300 + 120)
     result = run(of_components, **FORMS["arrays"][1], draws=None, budget=20_000)
     for one in (result, result.resume()):
         assert sum("exchanges" in line for line in one.search) == 1

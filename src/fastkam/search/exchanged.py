@@ -37,10 +37,13 @@ NUMBERED = re.compile(r"(.*?)_?(\d+)")
 
 
 def with_exchanged(outcome: Outcome, target: Target, options: RunOptions) -> Outcome:
-    """Note in the search of a run which parameters can be exchanged, if its draws are doubtful."""
+    """Note in the search of a run which parameters can be exchanged, if its draws are doubtful.
+
+    A run without a search makes no evaluations but those of its chains.
+    """
     state = outcome.state
     limits = Limits() if options.stop is None else options.stop.limits()
-    if (not options.diagnose or state.status != "complete" or target.is_estimate
+    if (not options.diagnose or not state.search or state.status != "complete" or target.is_estimate
             or limits.evaluations - state.evaluations < MOST or options.executor is not None
             or options.on_points or target.surrogate is not None
             or state.trace.rows < LEAST_DRAWS or state.trace.stat_names is None
