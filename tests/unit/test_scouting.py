@@ -216,6 +216,15 @@ def test_bent_modes_and_plateaus_count_only_where_draws_leave_them_out(
         assert np.mean(found) > 0.8 if counts else np.mean(found) < 0.15
 
 
+def test_a_point_at_which_a_chain_stayed_is_not_among_the_draws():
+    rng = np.random.default_rng(1)
+    z = rng.standard_normal((4, 1000, 2))
+    z[0, :60] = 8.0
+    some = Scouting(z, -0.5 * (z**2).sum(axis=2), fit(z, rng), Budget(ring, 0), rng)
+    assert some.among(np.array([0.5, 0.5]))
+    assert not some.among(np.array([8.0, 8.0]))
+
+
 @pytest.mark.parametrize(
     ("stayed", "least", "otherwise"), [(3, 20, 3), (14, 17, 3), (60, 20, 6)])
 def test_a_mode_in_which_a_chain_was_once_is_found(stayed, least, otherwise, monkeypatch):
