@@ -108,6 +108,18 @@ def check_call(
                         f"{example}")
 
 
+def check_takes(function: Callable[..., Any], value: Any, must_be: str) -> None:
+    """Refuse a function that cannot be called with a value; `must_be` begins the message."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a function in C
+        return
+    try:
+        signature.bind(value)
+    except TypeError as error:
+        raise TypeError(f"{must_be}, not one of {signature}: {error}") from None
+
+
 def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
     """Decorate a function so that an unknown argument is reported with the nearest known one."""
     signature = inspect.signature(function)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from fastkam.arguments import shown
+from fastkam.arguments import check_takes, shown
 from fastkam.errors import is_stderr_closed
 from fastkam.progress.lines import Lines, write_error
 from fastkam.progress.monitor import Monitor
@@ -175,17 +173,4 @@ def check_progress(progress: Any) -> None:
         raise TypeError("progress must be True, False, None, a logger, a function or a view of "
                         f"fastkam.progress, not {shown(progress)}")
     if callable(progress):
-        check_takes_one(progress)
-
-
-def check_takes_one(function: Callable[..., Any]) -> None:
-    """Refuse a function that cannot be called with a Progress."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of a function in C
-        return
-    try:
-        signature.bind(None)
-    except TypeError as error:
-        raise TypeError("progress must be a function of one argument, a Progress, not one of "
-                        f"{signature}: {error}") from None
+        check_takes(progress, None, "progress must be a function of one argument, a Progress")

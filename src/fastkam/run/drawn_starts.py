@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import real_array, shown
+from fastkam.arguments import check_takes, real_array, shown
 from fastkam.diagnostics.table import Summary
 from fastkam.recorded import Recorded
 from fastkam.run.streams import Stream, generator_of
@@ -176,22 +175,10 @@ def called(x0: Callable[..., Any], rng: np.random.Generator) -> Any:
     try:
         return x0(rng)
     except Exception as error:
-        check_takes_generator(x0, rng)
+        check_takes(x0, rng, "x0 must be a function of a numpy Generator, as lambda rng: "
+                             "rng.normal(size=3)")
         error.add_note("raised by x0, which was called with a numpy Generator for a start")
         raise
-
-
-def check_takes_generator(x0: Callable[..., Any], rng: np.random.Generator) -> None:
-    """Refuse a function that cannot be called with a generator."""
-    try:
-        signature = inspect.signature(x0)
-    except (TypeError, ValueError):  # of a function in C
-        return
-    try:
-        signature.bind(rng)
-    except TypeError as error:
-        raise TypeError(f"x0 must be a function of a numpy Generator, as lambda rng: "
-                        f"rng.normal(size=3), not one of {signature}: {error}") from None
 
 
 class Starts(dict[str, Any]):
