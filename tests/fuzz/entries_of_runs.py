@@ -244,10 +244,11 @@ def after_runs():
         ("prior_odds",), check=prints, weight=0.5, words=("prior_odds", "models"),
         covers=("compare_evidence", "EvidenceComparison"))
     yield "plot_trace", Entry(fk.plots.plot_trace,
-                              lambda: {"result": result(), "bins": 5, "most": 2}, weight=0.05,
-                              covers=("plots.plot_trace",))
+                              lambda: {"result": result(), "bins": 5, "most": 2}, ("truths",),
+                              weight=0.05, covers=("plots.plot_trace",))
     yield "plot_2d", Entry(fk.plots.plot_2d, lambda: {
-        "result": result(), "pair": (0, 1), "bins": 5, "bounds": [[-3, 3], [-3, 3]]}, ("logp",),
+        "result": result(), "pair": (0, 1), "bins": 5, "bounds": [[-3, 3], [-3, 3]]},
+                           ("logp", "truths"),
                            words=FUNCTION, weight=0.05, covers=("plots.plot_2d",))
     yield from other_figures()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from fastkam.arguments import check_list, near, shown
@@ -15,11 +18,22 @@ from fastkam.plots.style import (
     title,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fastkam.result import Result
+
 MOST_FIELDS = 9
 MOST_ELEMENTS = 6  # elements of a vector or a matrix that are shown
 
 
-def plot_adaptation(result, names=None, *, ax=None, figsize=None):
+def plot_adaptation(
+    result: Result,
+    names: str | Iterable[str] | None = None,
+    *,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> Figure:
     """Learned fields against the steps of warm-up: a panel for each field, a line for each chain.
 
     A panel shows the first six elements of a vector, or those on the diagonal of a matrix, each

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fastkam.arguments import check_choice, import_extra
 from fastkam.interop.arviz import to_datatree
 from fastkam.plots.style import check_figsize
@@ -9,11 +11,13 @@ from fastkam.plots.style import check_figsize
 ADVICE = "pip install 'fastkam[arviz-plots]'"
 
 
-def check_backend(backend, ax):
+def check_backend(backend, ax, truths=()):
     """The name of the backend: "matplotlib" by default, which is the same on every machine."""
     backend = check_choice("backend", backend or "matplotlib", ("matplotlib", "arviz"))
     if backend == "arviz" and ax is not None:
         raise ValueError('ax must be absent with backend="arviz", which makes a figure of its own')
+    if backend == "arviz" and not np.isnan(truths).all():
+        raise ValueError('truths must be absent with backend="arviz", which draws no lines at them')
     return backend
 
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from fastkam.diagnostics.tempering import tempering
 from fastkam.plots.style import COLORS, GRAY, few_ticks, grid, look_of, quiet
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fastkam.result import Result
+
 MOST_LINES = 8  # chains with a line each
 
 
-def plot_ladder(result, *, ax=None, figsize=None):
+def plot_ladder(
+    result: Result,
+    *,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> Figure:
     """Inverse temperatures of the rungs, swap rates between neighbors, and round trips.
 
     Rates that are nearly equal along the ladder are the aim of its tuning; one that is much lower

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
 import numpy as np
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
@@ -23,6 +26,11 @@ from fastkam.plots.style import (
     title,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fastkam.result import Result
+
 MOST_LAGS = 100
 MOST_CORRELATED = 100_000  # draws of a chain, the last ones
 POINTS, FEW_POINTS = 20, 6  # sizes at which the effective sample size is computed
@@ -30,8 +38,16 @@ MOST_QUICK = 2_000_000  # most numbers for which POINTS sizes are used
 ENOUGH = 400  # effective draws
 
 
-def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figsize=None,
-                  backend=None):
+def plot_autocorr(
+    result: Result,
+    var_names: str | Iterable[str] | None = None,
+    *,
+    max_lag: int | None = None,
+    most: int = 9,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+    backend: Literal["matplotlib", "arviz"] | None = None,
+) -> Figure:
     """Autocorrelation of each chain's draws at lags up to `max_lag`.
 
     The gray band holds 95 % of the values for independent draws.
@@ -88,7 +104,15 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
     return figure
 
 
-def plot_ess(result, var_names=None, *, most=9, ax=None, figsize=None, backend=None):
+def plot_ess(
+    result: Result,
+    var_names: str | Iterable[str] | None = None,
+    *,
+    most: int = 9,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+    backend: Literal["matplotlib", "arviz"] | None = None,
+) -> Figure:
     """Effective sample size, in the bulk and the tails, of the first draws of all chains.
 
     It is proportional to the number of draws if the chains have mixed. The dotted line is at 400.

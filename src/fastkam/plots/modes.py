@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastkam.arguments import check_array, check_list, real_array, shown
 from fastkam.diagnostics.draws import check_probabilities, mode_indices
@@ -19,11 +23,24 @@ from fastkam.plots.style import (
     thousands,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fastkam.result import Result
+
 MOST_NAMED = 7  # modes with a color and a line each
 MOST_MODES = 10_000
 
 
-def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize=None):
+def plot_modes(
+    result: Result,
+    modes: ArrayLike | Callable[..., Any] | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> Figure:
     """The share of each mode among the first draws, and the mode of each draw.
 
     The upper panel shows the share among all draws so far: thick lines are those of all chains,
@@ -64,18 +81,18 @@ def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize
     """
     draws = check_some(result)
     kept, every = thinned(draws, max(1, MOST_COUNTED // len(draws)))
-    mode_of, weights, least = described(result, kept, modes, weights)
+    mode_of, true, least = described(result, kept, modes, weights)
     index = mode_indices("modes", mode_of, kept, MOST_MODES)
     k = max(int(index.max()) + 1, least)
-    if weights is not None and len(weights) <= index.max():
+    if true is not None and len(true) <= index.max():
         raise ValueError(f"weights must be one per mode, of which there are at least "
-                         f"{index.max() + 1}, not {len(weights)}")
+                         f"{index.max() + 1}, not {len(true)}")
     labels = named(names, k)
-    index, weights, labels, note = most_frequent(index, weights, labels)
+    index, true, labels, note = most_frequent(index, true, labels)
     figure, axes = grid(2, 1, (6.5, 3.2 + 0.14 * min(20, len(draws))), ax=ax, figsize=figsize,
                         sharex=ax is None, height_ratios=[3, 0.6 + 0.14 * min(20, len(draws))])
     steps = np.arange(1, kept.shape[1] + 1) * every
-    courses(axes[0, 0], index, steps, weights, labels)
+    courses(axes[0, 0], index, steps, true, labels)
     picture(axes[1, 0], index, steps, len(labels))
     say(figure, ax, [note, spaced(every)])
     return figure

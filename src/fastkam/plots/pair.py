@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_flag, check_integer, check_list, near, real_array, shown
 from fastkam.diagnostics.distances import check_bounds
@@ -28,6 +32,12 @@ from fastkam.plots.style import (
     say,
     size_of_points,
 )
+from fastkam.plots.truths import Truths, beyond, mark, reaching, true_values
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fastkam.result import Result
 
 MASSES = (0.5, 0.9, 0.99)  # masses within the contours of a density
 OF_DRAWS = (0.5, 0.9)  # masses within the contours of draws
@@ -39,8 +49,18 @@ FEW_LETTERS = 14  # letters of a label beside a small panel
 WIDE = 0.08  # margin of an axis
 
 
-def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, figsize=None,
-              backend=None):
+def plot_pair(
+    result: Result,
+    var_names: str | Iterable[str] | None = None,
+    *,
+    truths: Truths = None,
+    most: int = 5,
+    bins: int = 30,
+    equal: bool = False,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+    backend: Literal["matplotlib", "arviz"] | None = None,
+) -> Figure:
     """Draws of each pair of coordinates with contours of their density, and the marginals.
 
     The contours hold 50 % and 90 % of the draws.
@@ -48,7 +68,7 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     Parameters
     ----------
     result : Result
-    var_names, most
+    var_names, truths, most
         As in `plot_trace`.
     bins : int
         Bars of the marginals' histograms, at most 2000.
@@ -72,13 +92,15 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     what = chosen(result, var_names, most)
     bins = check_integer("bins", bins, least=1, most=MOST_BINS)
     equal = check_flag("equal", equal)
-    if check_backend(backend, ax) == "arviz":
+    true = true_values(result, truths, what.labels)
+    if check_backend(backend, ax, true) == "arviz":
         return drawn_by_arviz("plot_pair", result, what, figsize)
     k = len(what.labels)
     side = max(3.4, min(11.0, 1.7 * k + 0.5))
     figure, axes = grid(k, k, (side, side), ax=ax, figsize=figsize)
     x, _ = thinned(what.draws, max(1, MOST_COUNTED // len(what.draws)))
-    limits = np.array([range_of(x[:, :, i], max(bins, CELLS)) for i in range(k)])
+    limits = np.array([reaching(range_of(x[:, :, i], max(bins, CELLS)), true[i])
+                       for i in range(k)])
     if equal:
         half = np.max(limits[:, 1] - limits[:, 0]) / 2
         middle = limits.mean(axis=1)
@@ -89,17 +111,20 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
                 axes[i, j].set_visible(False)
             elif i == j:
                 marginal(axes[i, i], x[:, :, i], limits[i], bins)
+                mark(axes[i, i], true[i])
             else:
                 scatter(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
                 if not np.isfinite(x[:, :, [j, i]]).all(axis=-1).any():
                     explain(axes[i, j], "not finite")
                 density_of_draws(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
+                mark(axes[i, j], true[j], true[i])
     frame(axes, what.labels)
     if ax is None:
         figure.align_labels()
     away, lost = outside(x, limits), int((~np.isfinite(x).all(axis=-1)).sum())
     say(figure, ax, [what.note] + [f"{n} of {x[:, :, 0].size} draws {how}" for n, how in (
-        (away, "outside the axes"), (lost, "not finite")) if n])
+        (away, "outside the axes"), (lost, "not finite")) if n]
+        + [beyond(true, limits, what.labels)])
     return figure
 
 
@@ -184,8 +209,18 @@ def density_of_draws(axes, x, limits):
     lines(axes, middles, density, OF_DRAWS)
 
 
-def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=False, ax=None,
-            figsize=None):
+def plot_2d(
+    result: Result,
+    pair: Sequence[int | str] = (0, 1),
+    *,
+    logp: Callable[[NDArray[np.float64]], ArrayLike] | None = None,
+    truths: Truths = None,
+    bounds: ArrayLike | None = None,
+    bins: int = 200,
+    equal: bool = False,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> Figure:
     """Draws of two coordinates, over the contours of a density of these two.
 
     Parameters
@@ -196,6 +231,8 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
     logp : callable, optional
         ``logp(X) -> (k,)`` for X (k, 2): their log density up to a constant. Its contours hold
         50 %, 90 % and 99 % of the mass within the bounds. NaN is -inf.
+    truths
+        As in `plot_trace`.
     bounds : array (2, 2), optional
         Limits of the axes; by default those of all draws, with a margin.
     bins : int
@@ -217,13 +254,16 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
     if logp is not None and not callable(logp):
         raise TypeError(f"logp must be a function, not {shown(logp)}")
     draws, labels = columns(result, draws, pair)
-    draws = drawable(draws)
-    bounds = whole_range(draws, bins) if bounds is None else check_bounds(bounds, 2)
-    figure, axes = grid(1, 1, size_of(bounds, equal), ax=ax, figsize=figsize)
-    scatter(axes[0, 0], draws, bounds, logp, bins)
+    draws, true = drawable(draws), true_values(result, truths, labels)
+    limits = (np.array([*map(reaching, whole_range(draws, bins), true)]) if bounds is None
+              else check_bounds(bounds, 2))
+    figure, axes = grid(1, 1, size_of(limits, equal), ax=ax, figsize=figsize)
+    scatter(axes[0, 0], draws, limits, logp, bins)
+    mark(axes[0, 0], *true)
     axes[0, 0].set(xlabel=plain(labels[0]), ylabel=plain(labels[1]))
     if equal:
         axes[0, 0].set_aspect("equal", adjustable="box")
+    say(figure, ax, [beyond(true, limits, labels)])
     return figure
 
 

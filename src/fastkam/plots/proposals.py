@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.fault import Fault
@@ -17,6 +21,11 @@ from fastkam.plots.style import COLORS, LINES, grid, plain, size_of_points
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Plan
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fastkam.result import Result
+
 PROPOSALS = 400  # per point: the ellipse is accurate to about 5 %
 MASS = 0.95
 # of the ellipse, in standard deviations: the square of the radius of a normal distribution in the
@@ -27,8 +36,18 @@ NORMAL = ("rwm", "am", "rbam", "gam", "ram", "arwm", "cholam", "kam", "ckam", "g
           "gadmala", "fishermala")
 
 
-def plot_proposals(result, pair=(0, 1), *, points=6, logp=None, bounds=None, equal=True, seed=1,
-                   ax=None, figsize=None):
+def plot_proposals(
+    result: Result,
+    pair: Sequence[int | str] = (0, 1),
+    *,
+    points: int | ArrayLike = 6,
+    logp: Callable[[NDArray[np.float64]], ArrayLike] | None = None,
+    bounds: ArrayLike | None = None,
+    equal: bool = True,
+    seed: Any = 1,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> Figure:
     """Proposals from some of the draws, by the sampler as it was at the end of the run.
 
     From each of the `points`, marked by a cross, 400 proposals are drawn with the state of the
@@ -75,20 +94,20 @@ def plot_proposals(result, pair=(0, 1), *, points=6, logp=None, bounds=None, equ
     where = [proposals.at(result.trace.draws[0, row]) for row in rows]
     shown_draws, _ = thinned(draws[:, :, [i, j]], max(1, MOST_POINTS // len(draws)))
     if bounds is None:
-        bounds = np.array([range_of(shown_draws[..., k]) for k in range(2)])
-        bounds = with_proposals(bounds, [cloud[:, [i, j]] for cloud in where])
+        limits = np.array([range_of(shown_draws[..., k]) for k in range(2)])
+        limits = with_proposals(limits, [cloud[:, [i, j]] for cloud in where])
     else:
-        bounds = check_bounds(bounds, 2)
-    figure, axes = grid(1, 1, size_of(bounds, equal), ax=ax, figsize=figsize)
+        limits = check_bounds(bounds, 2)
+    figure, axes = grid(1, 1, size_of(limits, equal), ax=ax, figsize=figsize)
     one, n = axes[0, 0], shown_draws[..., 0].size
     one.plot(*shown_draws.reshape(-1, 2).T, ".", ms=size_of_points(n), mew=0, color="0.75",
              rasterized=True)
     if logp is not None:
-        contours(one, logp, bounds, 200)
+        contours(one, logp, limits, 200)
     for k, (row, cloud) in enumerate(zip(rows, where, strict=True)):
         mark(one, draws[0, row, [i, j]], cloud[:, [i, j]], proposals.normal, k)
     labels = result.state.layout.labels
-    one.set(xlim=bounds[0], ylim=bounds[1], xlabel=plain(labels[i]), ylabel=plain(labels[j]))
+    one.set(xlim=limits[0], ylim=limits[1], xlabel=plain(labels[i]), ylabel=plain(labels[j]))
     if equal:
         one.set_aspect("equal", adjustable="box")
     return figure

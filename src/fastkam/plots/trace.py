@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
 import numpy as np
 
 from fastkam.arguments import check_integer
@@ -29,12 +32,28 @@ from fastkam.plots.style import (
     thousands,
     title,
 )
+from fastkam.plots.truths import Truths, beyond, mark, reaching, true_values
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fastkam.result import Result
 
 MOST_BARS = 8  # chains with a row of bars each; more are an image with a row each
 BINS = 20  # bins of ranks
 
 
-def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None, backend=None):
+def plot_trace(
+    result: Result,
+    var_names: str | Iterable[str] | None = None,
+    *,
+    truths: Truths = None,
+    most: int = 8,
+    bins: int = 40,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+    backend: Literal["matplotlib", "arviz"] | None = None,
+) -> Figure:
     """Each coordinate against the draw's number, its histogram and its ranks, one color per chain.
 
     Chains that agree have rank bars of equal height: each bar is the number of a chain's draws
@@ -49,6 +68,10 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
         Parameters, extras, or single elements of these such as "theta[1]"; by default all
         coordinates or, if there are more than `most`, those with the smallest effective sample
         sizes.
+    truths : dict or array (d,), optional
+        True values, as dashed lines: {name: value} of parameters, extras or single elements of
+        these, or the values of all coordinates; NaN or None where a value is not known. One that is
+        far from all draws is in a note below the figure.
     most : int
         Number of coordinates shown if none are named.
     bins : int
@@ -70,14 +93,19 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
     """
     bins = check_integer("bins", bins, least=1, most=MOST_BINS)
     what = chosen(result, var_names, most)
-    if check_backend(backend, ax) == "arviz":
+    true = true_values(result, truths, what.labels)
+    if check_backend(backend, ax, true) == "arviz":
         return drawn_by_arviz("plot_trace", result, what, figsize)
     size = (9.0, 1.45 * len(what.labels) + 0.6)
     figure, axes = grid(len(what.labels), 3, size, ax=ax, figsize=figsize, width_ratios=[3, 1, 1.5])
-    every = 1
+    every, limits = 1, []
     for i, (row, label) in enumerate(zip(axes, what.labels, strict=True)):
         every = trace_row(row[:2], what.draws[:, :, i], label, bins)
         row[1].sharey(row[0])
+        row[0].set_ylim(reaching(row[0].get_ylim(), true[i]))
+        limits.append(row[0].get_ylim())
+        for one in row[:2]:
+            mark(one, y=true[i])
         row[1].tick_params(labelleft=False)
         few_ticks(row[0], whole=True)
         rank_bars(row[2], what.draws[:, :, i])
@@ -87,7 +115,7 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
     for row in axes[:-1]:
         for one in row:
             one.tick_params(labelbottom=False)
-    say(figure, ax, [what.note, spaced(every)])
+    say(figure, ax, [what.note, spaced(every), beyond(true, limits, what.labels)])
     return figure
 
 
@@ -128,7 +156,15 @@ def edges_of(x, bins):
     return np.linspace(low, high, bins + 1)
 
 
-def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=None):
+def plot_rank(
+    result: Result,
+    var_names: str | Iterable[str] | None = None,
+    *,
+    most: int = 9,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+    backend: Literal["matplotlib", "arviz"] | None = None,
+) -> Figure:
     """The ranks of each chain's draws among those of all, one histogram per chain.
 
     If chains agree, every bar has about the height 1, which is the expected number of draws. A
