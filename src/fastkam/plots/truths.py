@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from fastkam.arguments import real_array, shown
 
 LINE = {"color": "black", "lw": 1.2, "ls": "--"}
-Truths = Mapping[str, ArrayLike | None] | ArrayLike | None
+Truths = Mapping[str, ArrayLike | None] | ArrayLike | Sequence[float | None] | None
 NEAR = 1  # times the width of an axis: truths up to there widen it
 
 
