@@ -66,7 +66,7 @@ def arrays():
     for name in ("ess_geyer", "ess_range"):
         yield name, Entry(getattr(fk.diagnostics, name), lambda: {"x": draws(30, D)},
                           check=is_array, weight=0.5, covers=(f"diagnostics.{name}",))
-    yield "summary", Entry(fk.diagnostics.summary, lambda: {"draws": draws()}, ("labels",),
+    yield "summary", Entry(fk.diagnostics.summary, lambda: {"draws": draws()}, ("labels", "draws"),
                            check=prints, covers=("diagnostics.summary", "diagnostics.Summary"))
     yield "mean_error", Entry(fk.diagnostics.mean_error,
                               lambda: {"draws": draws(), "mean": [0.0, 0]}, check=is_array,

@@ -39,6 +39,34 @@ def test_columns_are_those_of_the_draws(draws):
         table.row("d")
 
 
+def test_quantities_by_name(draws):
+    """Functions of the draws of a run have the numbers that they would have as coordinates."""
+    a, b = draws[..., 0], draws[..., 1]
+    table = summary({"ratio": a / b, "v": draws[:, :, :2], "m": draws[:, :, None, 2:]})
+    assert table.labels == ["ratio", "v[0]", "v[1]", "m[0, 0]"]
+    same = summary(np.concatenate([(a / b)[..., None], draws], axis=2))
+    for name in COLUMNS:
+        np.testing.assert_array_equal(table[name], same[name])
+    assert summary({"a": a, "none": a[..., None][..., :0]}).labels == ["a"]
+    assert summary({"a": a}, ["b"]).labels == ["b"]
+    assert np.isnan(summary({"a": a[:, :0]})["mean"]).all()
+
+
+@pytest.mark.parametrize(("quantities", "message"), [
+    ({}, "draws must have at least one quantity"),
+    ({"a": np.zeros(5)}, r"draws\['a'\] must have shape \(chains, draws\) or .*, not \(5,\)"),
+    ({"a": np.zeros((4, 5)), "b": np.zeros((4, 6))},
+     r"draws\['b'\] must have as many chains and draws as the others, \(4, 5\), not \(4, 6\)"),
+    ({3: np.zeros((4, 5))}, "draws must have names as its keys, not 3"),
+    ({"a": "far"}, r"draws\['a'\] must be an array of numbers, not 'far'"),
+    ({"a": np.zeros((4, 5)), "b": np.zeros((4, 5))}, "labels must be 2 names"),
+])
+def test_wrong_quantities(quantities, message):
+    labels = ["a"] if "labels" in message else None
+    with pytest.raises((TypeError, ValueError), match=message):
+        summary(quantities, labels)
+
+
 def test_a_summary_is_a_mapping_of_its_columns(draws):
     table = summary(draws, ["a", "b", "c"])
     assert list(table) == list(table.keys()) == COLUMNS

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.arguments import (
@@ -16,6 +19,7 @@ from fastkam.arguments import (
     shown,
 )
 from fastkam.diagnostics.table import Summary
+from fastkam.run.shapes import labeled
 
 OUTER_QUANTILES = (0.05, 0.95)
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -29,9 +33,11 @@ def summary(draws, labels=None, *, quantiles=OUTER_QUANTILES):
 
     Parameters
     ----------
-    draws : array (chains, draws, d)
+    draws : array (chains, draws, d), or dict of arrays (chains, draws, ...)
+        A dict has quantities by name, such as functions of the draws of a run:
+        ``{"ratio": result["a"] / result["b"]}``.
     labels : list of d str, optional
-        Names of the coordinates; "x[0]", "x[1]", ... by default.
+        Names of the coordinates; by default "x[0]", "x[1]", ..., or those of the dict.
     quantiles : list of float, optional
         Probabilities between 0 and 1; the columns are "q5", "q95", "q2.5" and so on.
 
@@ -39,6 +45,9 @@ def summary(draws, labels=None, *, quantiles=OUTER_QUANTILES):
     -------
     Summary
     """
+    if isinstance(draws, Mapping):
+        draws, named = side_by_side(draws)
+        labels = named if labels is None else labels
     draws = check_draws(draws)
     d = draws.shape[2]
     labels = [f"x[{i}]" for i in range(d)] if labels is None else check_list("labels", labels)
@@ -51,6 +60,29 @@ def summary(draws, labels=None, *, quantiles=OUTER_QUANTILES):
         found[:, known] = np.quantile(draws[..., known], levels, axis=(0, 1))
         columns = with_quantiles(columns, levels, found)
     return Summary(labels, columns)
+
+
+def side_by_side(quantities):
+    """The draws (chains, draws, d) of {name: (chains, draws, ...)}, and a label of each column."""
+    labels: list[str] = []
+    parts: list[NDArray[np.float64]] = []
+    for name, values in quantities.items():
+        what = f"draws[{name!r}]"
+        if not isinstance(name, str):
+            raise TypeError(f"draws must have names as its keys, not {shown(name)}")
+        values = real_array(what, values, copy=False)
+        if values.ndim < 2:
+            raise ValueError(f"{what} must have shape (chains, draws) or (chains, draws, ...), not "
+                             f"{values.shape}")
+        if parts and values.shape[:2] != parts[0].shape[:2]:
+            raise ValueError(f"{what} must have as many chains and draws as the others, "
+                             f"{parts[0].shape[:2]}, not {values.shape[:2]}")
+        shape = values.shape[2:]
+        labels += labeled(name, [[str(i) for i in range(n)] for n in shape])
+        parts.append(values.reshape(*values.shape[:2], math.prod(shape)))
+    if not labels:
+        raise ValueError("draws must have at least one quantity, not none")
+    return np.concatenate(parts, axis=2), labels
 
 
 def check_levels(name, value):
