@@ -216,6 +216,47 @@ def test_bent_modes_and_plateaus_count_only_where_draws_leave_them_out(
         assert np.mean(found) > 0.8 if counts else np.mean(found) < 0.15
 
 
+TURN = 2 * np.pi
+
+
+def spiral(x):
+    """A ridge of one turn, whose ends are beside a jump: r = 1 + t / 2 at the angle t."""
+    t = np.arctan2(x[..., 1], x[..., 0]) % TURN
+    return -0.5 * ((np.hypot(x[..., 0], x[..., 1]) - 1 - t / 2) / 0.08) ** 2
+
+
+def on_a_spiral(t, width, rng):
+    r = 1 + t / 2 + width * rng.standard_normal(len(t))
+    return np.stack([r * np.cos(t), r * np.sin(t)], axis=1)
+
+
+@pytest.mark.parametrize("repeated", [1, 4])
+def test_the_ends_of_a_ridge_beside_a_jump_are_among_the_draws(repeated):
+    near = np.r_[np.linspace(0.001, 0.05, 10), TURN - np.linspace(0.001, 0.05, 10)]
+    counted = {0.0: 0, 1.0: 0}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        for least in counted:       # the second time, draws leave the first part out
+            t = rng.uniform(least, TURN, 20_000)
+            t = t[rng.uniform(0, 1 + TURN / 2, len(t)) < 1 + t / 2][: 4000 // repeated]
+            z = np.repeat(on_a_spiral(t, 0.08, rng), repeated, axis=0).reshape(4, 1000, 2)
+            q = fit(z, rng)
+            for point in on_a_spiral(near[: 10 if least else 20], 0.0, rng):
+                counted[least] += Scouting(z, spiral(z), q, Budget(spiral, 1000), rng).counts(
+                    point, float(spiral(point)))
+    assert counted[0.0] <= 2    # of 100
+    assert counted[1.0] >= 45   # of 50
+
+
+def test_a_point_among_draws_of_a_lower_density_is_higher_than_these():
+    """A narrow mode within a wide one: the draws around it have not been in it."""
+    rng = np.random.default_rng(1)
+    z = rng.standard_normal((4, 1000, 2))
+    some = Scouting(z, -0.5 * (z**2).sum(axis=2), fit(z, rng), Budget(ring, 0), rng)
+    assert some.among(np.zeros(2), 0.5)
+    assert not some.among(np.zeros(2), 2.0)
+
+
 def test_a_point_at_which_a_chain_stayed_is_not_among_the_draws():
     rng = np.random.default_rng(1)
     z = rng.standard_normal((4, 1000, 2))

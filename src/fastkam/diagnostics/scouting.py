@@ -193,6 +193,8 @@ class Scouting:
         large = np.r_[True, q.weights[1:] >= least]
         self.main = Mixture(q.weights[large], q.means[large], q.factors[large])
         self.flat = np.ascontiguousarray(z.reshape(-1, z.shape[2]))
+        self.places, first = np.unique(self.flat, axis=0, return_index=True)
+        self.log_p = log_p.reshape(-1)[first]
         self.d = z.shape[2]
         self.within = between_bounds(coordinates, self.d)
         self.level = float(median(log_p))
@@ -326,10 +328,9 @@ class Scouting:
 
         A chain that has once been in a narrow mode has left them there.
         """
-        squares, _ = self.main.nearest(self.flat)
-        places, first = np.unique(self.flat, axis=0, return_index=True)
-        rows = squares[first].argsort()[::-1][:MOST_APART]
-        return places[rows[squares[first[rows]] > farthest(self.d)]]
+        squares, _ = self.main.nearest(self.places)
+        rows = squares.argsort()[::-1][:MOST_APART]
+        return self.places[rows[squares[rows] > farthest(self.d)]]
 
     def starts(self, points: Array, values: Array, n: int) -> Array:
         """Return starting points of searches uphill, from points (m, d) far out.
@@ -385,9 +386,10 @@ class Scouting:
 
         Its mass is that of a normal approximation, or on a plateau of a box. The draws have it if
         enough of them are in the middle of that, an ellipsoid with about half of its mass; or if
-        some are, and no more are to be expected than chance may leave out. If a coordinate changes
-        nothing, the mass is unknown, and the mode counts. It also does if the evaluations do not
-        suffice, unless it is among the draws.
+        some are, and no more are to be expected than chance may leave out; or if the mode is among
+        draws and no higher than these, as at the end of a ridge beside a jump. If a coordinate
+        changes nothing, the mass is unknown, and the mode counts. It also does if the evaluations
+        do not suffice, unless it is among the draws.
         """
         try:
             if any(self.joined(z, value, mode) for mode in self.ignored):
@@ -405,26 +407,33 @@ class Scouting:
             inside = (((self.flat - z) @ factor) ** 2).sum(axis=1) < self.d
             due = exp(mass - self.log_z) * len(self.flat)
         seen = int(inside.sum())
-        by_chance = seen > due / 2 - 2 * math.sqrt(due / 2)
+        repeats = len(self.flat) / len(self.places)     # a draw that is repeated is one
+        by_chance = seen > due / 2 - 2 * math.sqrt(repeats * due / 2)
         if flat.any() or (mass > self.least_log_z + log(LEAST_MASS)
-                          and seen < LEAST_SEEN * due and not (seen and by_chance)):
+                          and seen < LEAST_SEEN * due and not (seen and by_chance)
+                          and not self.among(z, value)):
             return True
         self.ignored.append(z)
         return False
 
-    def among(self, z: Array) -> bool:
-        """Return whether a point (d,) is as near to draws as most of these are to each other."""
-        points = np.unique(self.flat, axis=0) / self.sd
+    def among(self, z: Array, value: float = -np.inf) -> bool:
+        """Return whether a point (d,) is as near to draws as most of these are to each other.
+
+        One of these must have about its log density `value`, if that is given, or more.
+        """
+        points = self.places / self.sd
         some = points[:: max(1, len(points) // SOME)]
 
-        def nearby(point: Array, n: int) -> float:
+        def nearest(point: Array, n: int) -> tuple[NDArray[np.intp], float]:
             squares = ((points - point) ** 2).sum(axis=1)
-            return float(np.partition(squares, n - 1)[n - 1])
+            rows = np.argpartition(squares, n - 1)[:n]
+            return rows, float(squares[rows].max())
 
         if len(points) <= NEAREST:
             return False
-        usual = np.quantile([nearby(one, NEAREST + 1) for one in some], MOST_OF_THEM)
-        return nearby(z / self.sd, NEAREST) <= float(usual)
+        usual = np.quantile([nearest(one, NEAREST + 1)[1] for one in some], MOST_OF_THEM)
+        near, square = nearest(z / self.sd, NEAREST)
+        return bool(square <= usual and value <= self.log_p[near].max() + LEAST_DROP)
 
     def joined(self, z: Array, value: float, mode: Array) -> bool:
         """Return whether the density does not fall off from z (d,) to another mode (d,)."""
