@@ -9,6 +9,7 @@ from scipy.special import gammaln
 
 import fastkam as fk
 from fastkam.diagnostics import Finding
+from fastkam.evidence import bridged
 from fastkam.evidence.bridged import default_bounds
 from fastkam.evidence.pareto import k_hat
 
@@ -472,3 +473,16 @@ def test_without_log_densities_there_is_none():
                        keep_stats=False, diagnose=False)
     with pytest.raises(ValueError, match="keep_stats=False"):
         result.log_evidence()
+
+
+def test_a_method_without_a_note_is_preferred(monkeypatch):
+    made = run(sampler="pt", draws=1000, x0=(1.0, 0.0))
+    assert made.log_evidence().method == "bridge sampling"
+    monkeypatch.setattr(bridged, "MOST_K_HAT", -1.0)    # every bridge has a note
+    found = made.log_evidence()
+    assert (found.method, found.notes) == ("stepping stones", ())
+    check(found, 2 * HALF_LOG_2_PI, 0.5)
+    (note,) = made.log_evidence(method="bridge").notes
+    assert note.endswith('or take method="stepping_stones", which needs no q.')
+    (note,) = run().log_evidence().notes
+    assert note.endswith('compare with a run of sampler="pt", which has estimates without q.')

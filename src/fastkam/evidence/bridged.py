@@ -56,8 +56,9 @@ MOST_R_HAT = 1.1                # of log p - log q, where that varies
 LEAST_SPREAD = 0.5
 MOST_APART = 3.5                # standard errors by which draws of all chains may change log Z
 MOST_LOST = 0.5                 # of the draws, above which there is no bridge
-MAY_BE_TOO_SMALL = ('The error may be too small: make more draws (result.resume(draws=...)), or '
-                    'compare with a run of sampler="pt", which has estimates without q.')
+MAY_BE_TOO_SMALL = "The error may be too small: make more draws (result.resume(draws=...)), or "
+WITHOUT_Q = 'compare with a run of sampler="pt", which has estimates without q.'
+TEMPERED = 'take method="stepping_stones", which needs no q.'
 
 
 @dataclass(frozen=True)
@@ -185,14 +186,15 @@ def from_draws(
     return Bridged(pairs, bridges, crossed_share(bridges, fits.across), q=fits.mean())
 
 
-def doubts(made: Bridged) -> list[str]:
-    """Return the reasons to doubt a bridge."""
+def doubts(made: Bridged, tempered: bool = False) -> list[str]:
+    """Return the reasons to doubt a bridge; the run may have an estimate of tempered replicas."""
     if any(len(one.of_q) == 0 for one in made.pairs):
         return ["There are too few draws of q: allow more (evaluations=)."]
     if not np.isfinite(made.estimate[0]):
         return ["q and the chains have nothing in common: there is no bridge between them. "
                 "Make more draws (result.resume(draws=...))."]
     log_ratios = made.log_ratios
+    too_small = MAY_BE_TOO_SMALL + (TEMPERED if tempered else WITHOUT_Q)
     notes = []
     if made.lost:
         notes.append(f"{100 * made.missed:.0f} % of the draws are where q has next to no mass: "
@@ -200,10 +202,10 @@ def doubts(made: Bridged) -> list[str]:
                      "dimensions q needs many.")
     elif made.missed > MOST_MISSED:
         notes.append(f"{100 * made.missed:.0f} % of the draws are where q has next to no mass: it "
-                     f"misses a mode, or a bend. {MAY_BE_TOO_SMALL}")
+                     f"misses a mode, or a bend. {too_small}")
     elif made.k_hat > MOST_K_HAT:
         notes.append(f"k-hat is {made.k_hat:.2f}, above {MOST_K_HAT}: q does not reach all of the "
-                     f"density (tails, a bend, a mode). {MAY_BE_TOO_SMALL}")
+                     f"density (tails, a bend, a mode). {too_small}")
     r_hat = measure(log_ratios[:, :, None], sizes=False)[COLUMNS.index("r_hat"), 0]
     if r_hat > MOST_R_HAT and log_ratios.std() > LEAST_SPREAD:
         notes.append("The chains, or the parts of one, disagree about q: R-hat of log p - log q is "

@@ -218,10 +218,13 @@ def kind_of(result: Result, density: Any) -> str:
 
 
 def best(estimates: dict[str, tuple[float, float]], bridges: dict[str, Bridged | None]) -> str:
-    """Return the method of a bridge without doubts, or else that with the smallest error."""
+    """Return the first method without doubts, or else that with the smallest error."""
     for name in (BRIDGE, FROZEN):
         made = bridges.get(name)
         if made is not None and not doubts(made):
+            return name
+    for name in (STONES, THERMODYNAMIC):
+        if name in estimates and estimates[name][1] <= MOST_ERROR:
             return name
     finite = {name: error for name, (_, error) in estimates.items() if np.isfinite(error)}
     if finite:
@@ -236,7 +239,7 @@ def judged(
     """Return the chosen estimate with its notes, and a larger error if the methods disagree."""
     value, error = estimates[chosen]
     made, used = bridges.get(chosen), bridges.get(BRIDGE)
-    notes = [] if made is None else doubts(made)
+    notes = [] if made is None else doubts(made, STONES in estimates)
     worst = 0.0
     for name, (other, its) in estimates.items():
         away = abs(value - other)
