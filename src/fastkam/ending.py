@@ -51,10 +51,10 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
         raise SamplingError(f"{what}{mend}; {kept}{problem}", result=result, chain=failure.chain,
                             step=step, x=failure.x) from failure.cause
     if failure is not None:
-        if not isinstance(failure, Exception):  # SystemExit: there is a checkpoint, if any
+        if not isinstance(failure, Exception):  # SystemExit, or one of another package
             if moved:
                 warn(SamplingWarning(moved, result=result))
-            raise failure
+            raise with_result(failure, result, kept)
         lost = isinstance(failure, TaskLost)
         what = str(failure) if lost else told(failure)
         what = ", ".join([what, *getattr(failure, "__notes__", ())])
@@ -65,7 +65,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
             chain=failure.chains[0] if isinstance(failure, TaskLost) else None,
         ) from failure.cause if isinstance(failure, TaskLost) else failure
     if options.shield.leaving is not None:
-        raise options.shield.leaving
+        raise with_result(options.shield.leaving, result, kept)
     interrupted = result.status == "interrupted"
     if options.until_stop and result.state.budget and result.status == "complete":
         warn(SamplingWarning(
@@ -97,3 +97,11 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
                     "result.warnings may not have been shown")
         warn(SamplingWarning(text, result=result))
     return result
+
+
+def with_result(error: BaseException, result: Result, kept: str) -> BaseException:
+    """An exception that is no `Exception`, and that is raised as it is, with the result."""
+    with suppress(Exception):  # a class may refuse attributes
+        error.result = result  # type: ignore[attr-defined]
+        error.add_note(kept)
+    return error

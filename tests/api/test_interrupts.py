@@ -403,6 +403,38 @@ def test_an_exit_keeps_the_checkpoint(tmp_path):
     assert_same(fk.resume(path, target=densities.python), whole)
 
 
+class Panic(BaseException):
+    """An exception that is no Exception, as that of a panic in compiled Rust code."""
+
+
+class BarePanic(BaseException):
+    """One that takes no result."""
+
+    @property
+    def result(self):
+        """A name that is taken."""
+        raise AttributeError
+
+
+@pytest.mark.parametrize("error", [Panic, BarePanic, SystemExit, GeneratorExit])
+def test_an_exception_that_is_no_error_of_the_run_has_its_draws(error):
+    calls = []
+
+    def density(x):
+        calls.append(1)
+        if len(calls) == 700:
+            raise error("stop")
+        return densities.python(x)
+
+    with pytest.raises(error) as caught:
+        sample(density, np.ones(D), **OPTIONS)
+    if error is not BarePanic:
+        part = caught.value.result
+        assert (part.status, part.trace.rows > 0) == ("failed", True)
+        assert "draws a chain are kept" in caught.value.__notes__[0]
+        assert_same(part.resume(), sample(densities.python, np.ones(D), **OPTIONS))
+
+
 @pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
 def test_ctrl_c_in_the_checks_after_a_run_keeps_the_run():
     """A signal between two checks, or within one, ends the checks alone."""

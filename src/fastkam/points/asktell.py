@@ -301,7 +301,8 @@ class AskTell:
         Raises
         ------
         RuntimeError
-            During the search before the run, when there are no chains yet.
+            During the search before the run, and until the starting points have values, when there
+            are no chains yet.
         SamplingError
             If the run could not continue; the draws so far are in its ``.result``.
         """
@@ -311,8 +312,10 @@ class AskTell:
                 return self.session.result
             state = self.asked.desk.state()
             if state is None:
-                raise RuntimeError("there is no result during the search before the run: tell more "
-                                   "values, or begin with search=False")
+                given = self.call.keywords  # type: ignore[attr-defined]
+                more = "" if given.get("search") is False else ", or begin with search=False"
+                raise RuntimeError("there is no result during the search before the run, nor until "
+                                   f"the starting points have values: tell more values{more}")
             return Result(state)
 
     def __repr__(self) -> str:
