@@ -257,7 +257,7 @@ def test_there_is_no_result_before_the_chains_begin():
     with pytest.raises(RuntimeError, match="no result during the search"):
         loop.result  # noqa: B018
     assert not loop.done
-    loop = fk.AskTell([0.0, 0.0], sampler="ram", seed=1, search=False)
+    loop = fk.AskTell(prior={"a": stats.norm()}, sampler="ram", seed=1, search=False)
     with pytest.raises(RuntimeError, match=r"the starting points have values: tell more values$"):
         loop.result  # noqa: B018
 
