@@ -104,3 +104,49 @@ def test_a_positive_parameter_without_a_prior_that_data_do_not_limit():
     result = fk.sample(logp, {"a": 0.0, "k": 1.0}, bounds={"k": (0, None)}, seed=1)
     assert result.verdict().status == "wrong"
     assert tails_of(result)[0] == ["k"]
+
+
+@pytest.mark.parametrize(("prior", "shape"), [
+    (stats.gamma, 0.01), (stats.gamma, 0.05), (stats.invgamma, 0.004)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_prior_of_small_shape_is_proper(tmp_path, prior, shape, seed):
+    """0.1 % of the draws of gamma(0.01), and 7 % of those of invgamma(0.004), have extreme sizes.
+
+    The first rises, as s^0.01, over many powers of 10, within the mass.
+    """
+    result = fk.sample(lambda s: 0.0, prior={"s": prior(shape)}, seed=seed)
+    assert "improper" not in {one.kind for one in result.warnings}
+    assert result.verdict(400).status != "wrong"
+    result.save(tmp_path / "run.fk")
+    assert fk.load(tmp_path / "run.fk").verdict().status != "wrong"
+
+
+@pytest.mark.parametrize(("prior", "power"), [
+    (stats.gamma(0.01), -0.012), (stats.gamma(0.01), -0.02), (stats.invgamma(0.01), 0.02)])
+@pytest.mark.parametrize("options", [{}, {"sampler": "ram", "search": False, "draws": 1000}])
+def test_a_likelihood_that_outweighs_a_proper_prior_is_found(prior, power, options):
+    for seed in range(2):
+        result = fk.sample(lambda s: power * np.log(s), prior={"s": prior}, seed=seed, **options)
+        assert "improper" in {one.kind for one in result.warnings}
+
+
+def test_a_prior_beside_a_parameter_without_one_may_not_suffice():
+    """The integral over t is s^-0.5, which the prior of s does not outweigh."""
+    def loglike(s, t):
+        with np.errstate(over="ignore"):
+            return -0.5 * s * t**2
+
+    result = fk.sample(loglike, {"s": 1.0, "t": 0.0}, seed=1,
+                       prior={"s": stats.gamma(0.01), "t": None})
+    assert result.verdict().status == "wrong"
+    assert not len(result.state.proper)
+
+
+def test_tails_begin_beyond_the_mass():
+    """A density that rises over 40 units of z, and then falls off."""
+    evaluate = Evaluator(fk.as_target(lambda z: 0.05 * z[0] - np.exp(z[0]), 1),
+                         np.random.default_rng(1))
+    center, sides = np.full(1, -30.0), np.ones(1, int)
+    assert len(logarithmic_tails(evaluate, center, np.full(1, 20.0), sides)) == 0
+    assert len(logarithmic_tails(evaluate, center, np.ones(1), sides)) == 1
+    assert len(logarithmic_tails(evaluate, center, np.ones(1), sides, np.full(1, 32.0))) == 0

@@ -102,6 +102,7 @@ CASES = {
                         "step.numbers must have flags and a step made"),
     "adapting of a step": ("python", with_value(f"{KERNEL}.step.numbers", 0.5, 4),
                            "step.numbers must have flags and a step made"),
+    "proper": ("ram", put("proper", np.array([2])), "proper must have indices from 0 to 1"),
     "Philox": ("ram Philox", in_header(("generators", 1, "dict", "buffer_pos"), -1),
                r"generators\[1\].buffer_pos must be an integer from 0 to 4, not -1"),
 }

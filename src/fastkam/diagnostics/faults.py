@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
 from fastkam.diagnostics.edges import across_ends, boundaries, bounds_of, cut_off
+from fastkam.diagnostics.ends import extreme
 from fastkam.diagnostics.identities import disagreeing
 from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain_names, listed
 from fastkam.diagnostics.unvisited import unvisited
@@ -27,8 +28,6 @@ FAR = 1000                  # times 1 + |x0|
 LEAST_ACCEPTANCE = 0.005    # of any sampler
 LEAST_OF_WALK = 0.02        # of one that aims at no rate
 MOST_ACCEPTANCE = 0.9       # of a random walk
-LARGEST = 1e290             # a draw above this, or below its inverse, is at the end of the range
-MOST_EXTREME = 0.001        # of the draws
 MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 MOST_NAN_OF_SURROGATE = 0.001  # of its values
@@ -185,31 +184,6 @@ def growing(look: Look) -> Iterator[Finding]:
             "is wrong), or warm-up was too short (tune=).", look.named(where), status="wrong")
 
 
-def extreme(look: Look) -> Finding | None:
-    """Return a finding if draws are near the largest or the smallest floating-point numbers.
-
-    If a transform maps a half-line to a line, a density like 1 / x extends to both ends, up to the
-    limits of these numbers.
-    """
-    x = look.x
-    if x.min() > -LARGEST and x.max() < LARGEST and not is_tiny(x).any():
-        return None
-    out = ((np.abs(x) > LARGEST) | is_tiny(x)).mean(axis=(0, 1))
-    where = np.flatnonzero(out > MOST_EXTREME)
-    if not len(where):
-        return None
-    size = np.abs(x[:, :, where])
-    return Finding(
-        "improper", f"{look.few(where)}: draws reach {size.max():.2g} and {size.min():.2g}, the "
-        "ends of the range of numbers. The density has no finite integral there: a prior is "
-        "missing, or a sign is wrong.", look.named(where), status="wrong")
-
-
-def is_tiny(x: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return the mask of x so near to 0 that few numbers other than 0 are nearer."""
-    return np.asarray((x < 1 / LARGEST) & (x > -1 / LARGEST) & (x != 0))
-
-
 def not_a_logarithm(look: Look) -> Finding | None:
     """Return a finding if the "log density" is never negative and mostly near 0: a density."""
     lp, warmup = look.lp, look.state.warmup
@@ -324,7 +298,9 @@ def heavy_tails(state: RunState) -> list[tuple[float, int]]:
     """Return (index of the tails, coordinate) for those whose moments do not exist, or hardly."""
     place = range(state.d) if state.coordinates is None else state.coordinates.unbounded
     known = {place[int(k)]: a for k, a in state.tails if int(k) in place}
-    return sorted((round(a, 2), k) for k, a in known.items() if a < LEAST_INDEX)
+    proper = {int(k) for k in state.proper}  # their integral is finite, however small the index
+    return sorted((a if k in proper else round(a, 2), k) for k, a in known.items()
+                  if a < LEAST_INDEX and not (a <= 0 and k in proper))
 
 
 def moments(look: Look) -> Iterator[Finding]:

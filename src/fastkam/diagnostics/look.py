@@ -72,6 +72,8 @@ class Look:
     ----------
     x : ndarray, shape (chains, n, d)
         In the user's coordinates.
+    step : int
+        Every `step`-th draw is checked.
     lp, log_ratio : ndarray, shape (chains, n), or None if they were not recorded
     labels : list of str
     is_estimate : bool
@@ -85,7 +87,7 @@ class Look:
         chains, d = state.chains, len(self.labels)
         most = min(MOST_DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // d))
         step = max(1, min(-(-chains * self.rows // most), self.rows // LEAST_ROWS))
-        self.x = state.constrain(trace.x[:, : self.rows : step])
+        self.step, self.x = step, state.constrain(trace.x[:, : self.rows : step])
         kept = trace.stat_names is not None
         self.lp = state.lp(step) if kept else None
         self.log_ratio = trace.log_ratio[:, : self.rows : step] if kept else None

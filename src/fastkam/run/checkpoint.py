@@ -52,7 +52,7 @@ MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 CONTROLS = ("controls", "control_draws")
-OPTIONAL = ("calls", "unvisited", *CONTROLS)
+OPTIONAL = ("calls", "proper", "unvisited", *CONTROLS)
 MOST_STATES = 4  # of a run that goes on, which are read until the rows of one are in its store
 FINITE = Field("an array of finite numbers", finite=True)
 
@@ -96,8 +96,8 @@ def write(
         "tails": run.tails, "implied": run.implied}
     if run.calls is not None:
         arrays["calls"] = run.calls
-    if len(run.unvisited):
-        arrays["unvisited"] = run.unvisited
+    arrays |= {name: value for name, value in (
+        ("proper", run.proper), ("unvisited", run.unvisited)) if len(value)}
     if run.controls is not None:
         arrays |= {"controls": run.controls.values,
                    "control_draws": np.array([run.controls.draws])}
@@ -270,6 +270,10 @@ def from_parts(
     implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
     if len(implied) not in (0, len(layout.labels)):
         raise BadField("implied", f"must have {len(layout.labels)} rows or none")
+    if "proper" in arrays and not np.isin(
+            check_form("proper", arrays["proper"], (None,), np.int64),
+            np.arange(len(layout.labels))).all():
+        raise BadField("proper", f"must have indices from 0 to {len(layout.labels) - 1}")
     place = place_in(header.pop("store", None), store)
     trace = trace_of("trace", parts.pop("trace", {}), (chains, d), stat_names, fields, n_extras,
                      place)
@@ -287,6 +291,7 @@ def from_parts(
         scales=arrays["scales"],
         tails=arrays["tails"],
         implied=implied,
+        proper=arrays.get("proper", np.zeros(0, np.int64)),
         unvisited=arrays.get("unvisited", NOWHERE),
         calls=arrays.get("calls"),
         controls=controls_of(arrays),

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastkam.diagnostics import checks, ess_bulk
+from fastkam.diagnostics.ends import with_proper
 from fastkam.diagnostics.look import Finding, Look
 from fastkam.diagnostics.scouting import without_visited
+from fastkam.run.faults import after_run
 from fastkam.run.longer_warmup import with_longer_warmup
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
@@ -225,6 +227,9 @@ def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -
         from fastkam.run.executors import run_through
 
         outcome = run_through(options, state, target, rows)
+    seen = after_run(lambda: with_proper(outcome.state, target), options.shield)
+    if seen is not None and seen is not outcome.state:
+        outcome = replace(outcome, state=seen, found=None)
     options.parts[:] = [outcome]
     return outcome
 

@@ -83,6 +83,9 @@ class RunState:
         For each coordinate of the user, the mean, its error, the standard deviation and its error
         that gradients at draws imply (`fastkam.diagnostics.identities`); n = 0 if these were not
         computed.
+    proper : ndarray of int, shape (n,)
+        The coordinates of the user whose draws reach the ends of the range of numbers, where
+        priors prove that the integral is finite (`fastkam.diagnostics.ends`).
     unvisited : ndarray, shape (1, d + 2) or (0, 0)
         A place that no chain has visited, if evaluations after the run have found one: the point z,
         its log density, and its estimated mass in parts of that of the draws, or NaN for a mode.
@@ -127,6 +130,7 @@ class RunState:
     tails: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
     is_density: bool = False
     implied: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
+    proper: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     unvisited: NDArray[np.float64] = field(default_factory=lambda: NOWHERE)
     calls: NDArray[np.float64] | None = None
     controls: Controls | None = None

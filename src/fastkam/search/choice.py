@@ -41,7 +41,7 @@ from fastkam.samplers.metropolis import optimal_scale
 from fastkam.search.estimates import for_noise
 from fastkam.search.found import Known, Search, unsearched
 from fastkam.search.search import NEARLY_NORMAL, Searcher
-from fastkam.search.tails import logarithmic_tails
+from fastkam.search.tails import BEYOND, logarithmic_tails
 from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ NORMAL_TUNE, INDEPENDENT = 100, 0.7  # the same for one component; share of inde
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
 LONG_JUMPS = 25.0  # covariance of jumps, in units of that of the whole density
+LEAST_WEIGHT = 0.001  # of a component, in units of the largest, whose place counts for the tails
 
 
 @dataclass(frozen=True)
@@ -194,10 +195,13 @@ def with_tails_of_x(searcher: Searcher, found: Search) -> Search:
     if q is None or sides is None or not sides.any():
         return found
     main = 1 + int(q.weights[1:].argmax())
-    sd = np.sqrt((q.factors[main] ** 2).sum(axis=1))
+    each = np.sqrt((q.factors[1:] ** 2).sum(axis=2))
+    sd = each[main - 1]
+    ends = sides * (q.means[1:] - q.means[main]) + BEYOND * each
+    reach = ends[q.weights[1:] > LEAST_WEIGHT * q.weights[main]].max(axis=0)
     tails = np.zeros((0, 2))
     with suppress(Spent):
-        tails = logarithmic_tails(searcher.evaluate, q.means[main], sd, sides)
+        tails = logarithmic_tails(searcher.evaluate, q.means[main], sd, sides, reach)
     return replace(found, of_logarithms=tails, evaluations=searcher.evaluate.n)
 
 

@@ -30,6 +30,7 @@ DISTANCES = (1e3, 1e4, 1e5)     # in standard deviations
 SAME = 0.02                     # difference of the powers between these, as a part of them
 MOST_DIMENSIONS = 30            # with more, one point per coordinate would be too many
 NEARER = (10.0, 100.0)          # multiples of exp(z) before those distances
+BEYOND = 2.0  # standard deviations of z, at least, that the first of those distances has
 MOST_INDEX, MOST_BEFORE = 4.0, 5.0  # of tails in exp(z), and how much more the density falls there
 LEAST_RATE = 0.1                # that differs from 0
 
@@ -94,12 +95,15 @@ def tail_indices(
 
 
 def logarithmic_tails(
-    evaluate: Callable[[Array], Array], center: Array, sd: Array, sides: NDArray[np.int64]
+    evaluate: Callable[[Array], Array], center: Array, sd: Array, sides: NDArray[np.int64],
+    reach: Array | None = None,
 ) -> Array:
     """Measure how fast a density falls off along coordinates that are logarithms.
 
     Each coordinate is followed outwards only as long as its density does not fall off faster than
-    x^-MOST_INDEX, so that a simulation is hardly called where it may take long.
+    x^-MOST_INDEX, so that a simulation is hardly called where it may take long. The distances are
+    larger where the mass is so wide that they would be within it, as for a gamma density of small
+    shape, which rises as x^shape over many powers of 10.
 
     Parameters
     ----------
@@ -109,6 +113,8 @@ def logarithmic_tails(
         Center and standard deviation of the mass.
     sides : array of int (d,)
         1 for z if x = low + exp(z), -1 if x = high - exp(-z), 0 for any other coordinate.
+    reach : array (d,), optional
+        How far the mass reaches from the center towards these tails; BEYOND * sd by default.
 
     Returns
     -------
@@ -121,9 +127,11 @@ def logarithmic_tails(
         return np.zeros((0, 2))
     inner, others = evaluate(center[None])[0], np.flatnonzero(sides == 0)
     logp: list[Array] = []
+    reach = BEYOND * sd if reach is None else reach
+    start = np.maximum(reach - math.log(DISTANCES[0]), 0.0)
     for R in (*NEARER, *DISTANCES):
-        step = math.log(R)
-        here = evaluate(center + step * np.diag(sides)[which])
+        step = math.log(R) + start[which]
+        here = evaluate(center + step[:, None] * np.diag(sides)[which])
         heavy = here > inner - MOST_INDEX * step - MOST_BEFORE
         which = which[heavy]
         logp = [one[heavy] for one in (*logp, here)]
@@ -133,7 +141,7 @@ def logarithmic_tails(
     found = []
     for k, value, (before, rate) in zip(which, logp[-2], rates.T, strict=True):
         if abs(rate - before) <= SAME * max(abs(rate), LEAST_RATE):
-            ray = math.log(DISTANCES[1]) * sides[k] * np.eye(len(center))[k]
+            ray = (math.log(DISTANCES[1]) + start[k]) * sides[k] * np.eye(len(center))[k]
             beside = evaluate(center + ray + DISTANCES[1] * np.diag(sd)[others])
             found.append((k, rate - (value - beside < rate * math.log(2.0) + 1).sum()))
     return np.array(found).reshape(-1, 2)
