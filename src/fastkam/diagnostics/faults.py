@@ -13,6 +13,7 @@ from fastkam.diagnostics.edges import across_ends, boundaries, bounds_of, cut_of
 from fastkam.diagnostics.ends import extreme
 from fastkam.diagnostics.identities import disagreeing
 from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain_names, listed
+from fastkam.diagnostics.signs import Standardized, tail_shapes
 from fastkam.diagnostics.unvisited import unvisited
 from fastkam.numerics.median import median
 from fastkam.samplers.delayed import DelayedAcceptance
@@ -32,6 +33,7 @@ MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 MOST_NAN_OF_SURROGATE = 0.001  # of its values
 
+MOST_OF_EXPONENTIAL = 0.1   # k-hat, which is 0 for an exponential tail
 LEAST_INDEX = 3.8           # of tails: from 4 on the standard deviation has a standard error
 HEAVY = {1.1: "The mean does not exist, or just does.",
          2.1: "The standard deviation does not exist, or just does.",
@@ -310,14 +312,29 @@ def moments(look: Look) -> Iterator[Finding]:
         return
     which, columns = look.measured
     worth = columns["ess_bulk"] if len(which) == look.x.shape[2] else None
-    where = with_moments(look.state, disagreeing(implied, look.x, worth))
+    where = with_moments(look.state, look.x, disagreeing(implied, look.x, worth))
     if len(where):
         yield differing(look.labels, look.x, implied, where)
 
 
-def with_moments(state: RunState, where: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return those of some coordinates whose moments exist, and are soon known."""
-    return np.setdiff1d(where, [k for _, k in heavy_tails(state)])
+def with_moments(
+    state: RunState, x: NDArray[np.float64], where: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Return those of some coordinates of x (chains, n, m) whose moments are soon known.
+
+    Others have moments that do not exist, or hardly. Or they are exponentials of a coordinate z of
+    the chains, and their draws have a tail that is heavier than exponential, as those of a
+    log-normal density: the polynomials of z from which moments are implied do not follow it.
+    """
+    where = np.setdiff1d(where, [k for _, k in heavy_tails(state)])
+    coordinates = state.coordinates
+    logs = set() if coordinates is None else {
+        k for z, k in coordinates.unbounded.items() if coordinates.sides[z]}
+    some = np.array([k for k in where if k in logs], np.intp)
+    if len(some):
+        shapes, _ = tail_shapes(Standardized(x[:, :, some]))
+        where = np.setdiff1d(where, some[shapes > MOST_OF_EXPONENTIAL])
+    return where
 
 
 def differing(

@@ -85,7 +85,7 @@ def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Find
     whitened = np.linalg.solve(L, (z - flat.mean(axis=0)).T).T.reshape(some.shape)
     implied = implied_moments(whitened, gradients.reshape(some.shape), state.constrain(some))
     x = state.constrain(draws)
-    where = with_moments(state, disagreeing(implied, x))
+    where = with_moments(state, x, disagreeing(implied, x))
     if not len(where) or not is_smooth(slopes, state, z, L):
         return []
     return [differing(state.layout.labels, x, implied, where)]
