@@ -67,6 +67,58 @@ def test_bad_arguments_of_check_gradient():
         fk.check_gradient(fk.as_target(densities.python, D), [1.0, 1.0])
 
 
+def normal_problem(factor, **options):
+    """Return the problem of a normal sample, with `factor` times the derivative by sigma."""
+    def loglike(mu, sigma):
+        r = (np.array([1.0, 2.5, 4.0]) - mu) / sigma
+        by_sigma = factor * (r @ r - 3) / sigma
+        return -0.5 * r @ r - 3 * np.log(sigma), {"mu": r.sum() / sigma, "sigma": by_sigma}
+
+    prior = {"mu": stats.norm(0, 9), "sigma": stats.halfnorm(scale=5)}
+    return fk.Problem(loglike, prior, **options)
+
+
+@pytest.mark.parametrize("x", [[0.3, 2.0], {"sigma": 2.0, "mu": 0.3}, [5.0, 0.4]])
+@pytest.mark.parametrize("transforms", [None, False])
+def test_the_gradient_of_a_problem_is_checked_in_the_users_coordinates(x, transforms):
+    mu, sigma = (x["mu"], x["sigma"]) if isinstance(x, dict) else x
+    r = (np.array([1.0, 2.5, 4.0]) - mu) / sigma
+    check = fk.check_gradient(normal_problem(1.0, transforms=transforms), x)
+    assert check.ok
+    assert check.labels == ("mu", "sigma")
+    np.testing.assert_array_equal(check.x, [mu, sigma])
+    right = [r.sum() / sigma, (r @ r - 3) / sigma]
+    np.testing.assert_allclose(check.gradient, right, rtol=1e-12)
+    np.testing.assert_allclose(check.numerical, right, rtol=1e-3)
+    check = fk.check_gradient(normal_problem(-1.0, transforms=transforms), x)
+    assert check.wrong.tolist() == [False, True]
+    assert str(check).startswith("the gradient disagrees with the density in 1 of 2 coordinates; "
+                                 "sigma: gradient ")
+
+
+def test_points_that_a_problem_does_not_have():
+    problem = normal_problem(1.0)
+    with pytest.raises(ValueError, match=r"x must have 'sigma' .*not \[-2\.\]"):
+        fk.check_gradient(problem, [0.3, -2.0])
+    with pytest.raises(ValueError, match=r"x must have every parameter, and \['sigma'\] are"):
+        fk.check_gradient(problem, {"mu": 0.3})
+    with pytest.raises(ValueError, match=r"x must be one finite point \(2,\)"):
+        fk.check_gradient(problem, [0.3])
+
+
+def test_the_gradient_on_a_simplex():
+    """Three elements have two coordinates."""
+    alpha = np.array([2.0, 3.0, 4.0])
+    for factor, ok in ((1.0, True), (2.0, False)):
+        def loglike(p, factor=factor):
+            return alpha @ np.log(p), {"p": factor * alpha / p}
+
+        problem = fk.Problem(loglike, {"p": stats.dirichlet([1.0, 1.0, 1.0])})
+        check = fk.check_gradient(problem, [0.2, 0.5, 0.3])
+        assert check.ok is ok
+        assert check.wrong.shape == check.x.shape == (3,)
+
+
 @pytest.mark.parametrize("factor", [-1.0, 2.0, 1.01])
 def test_a_wrong_gradient_is_reported_before_the_run(factor):
     with pytest.warns(fk.SamplingWarning, match="disagrees .* coordinate 1: gradient"):

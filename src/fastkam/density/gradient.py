@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fastkam._core.density.python_target import MissingGradient
 from fastkam._core.density.target import Target
@@ -30,11 +30,14 @@ class GradientCheck:
     Attributes
     ----------
     x, gradient, numerical : ndarray, shape (d,)
-        The point, the target's gradient there, and central differences extrapolated to step 0.
+        The point, the target's gradient there, and central differences extrapolated to step 0. Of
+        a Problem they are those of its function, in the user's coordinates.
     error : ndarray, shape (d,)
         Estimated error of `numerical`.
     wrong : ndarray of bool, shape (d,)
         The coordinates in which the two differ by more than 10 errors and 1e-4 of the norm.
+    labels : tuple of str
+        The names of the coordinates of a Problem; empty for others.
     """
 
     x: NDArray[np.float64]
@@ -42,6 +45,7 @@ class GradientCheck:
     numerical: NDArray[np.float64]
     error: NDArray[np.float64]
     wrong: NDArray[np.bool_]
+    labels: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -56,7 +60,8 @@ class GradientCheck:
 
     def __str__(self) -> str:
         j, d = self.worst, len(self.x)
-        numbers = (f"coordinate {j}: gradient {self.gradient[j]:.8g}, "
+        name = self.labels[j] if self.labels else f"coordinate {j}"
+        numbers = (f"{name}: gradient {self.gradient[j]:.8g}, "
                    f"finite difference {self.numerical[j]:.8g} +- {self.error[j]:.1g}")
         if self.ok:
             return f"the gradient agrees with the density; the largest difference is at {numbers}"
@@ -64,15 +69,18 @@ class GradientCheck:
                 f"coordinates; {numbers}")
 
 
-def check_gradient(target: Any, x: ArrayLike, *, vectorized: bool = False) -> GradientCheck:
+def check_gradient(target: Any, x: Any, *, vectorized: bool = False) -> GradientCheck:
     """Compare a target's gradient with finite differences of its log density, by coordinate.
 
     Parameters
     ----------
-    target : Target, callable or pointer
-        A density with a gradient, in any form that `as_target` takes.
-    x : array (d,)
-        The point; the density must be finite there.
+    target : Target, Problem, callable or pointer
+        A density with a gradient, in any form that `as_target` takes. Of a `fastkam.Problem`, the
+        gradient of its function is checked: differences of the density are taken along the
+        unconstrained coordinates, so that they stay within bounds, and converted to those of x.
+    x : array (d,) or dict
+        The point; the density must be finite there. Of a Problem, it is in the user's coordinates,
+        as an array or as a dict of parameters by name.
     vectorized : bool
         The Python function takes points (k, d).
 
@@ -92,7 +100,14 @@ def check_gradient(target: Any, x: ArrayLike, *, vectorized: bool = False) -> Gr
     >>> check = fk.check_gradient(lambda x: (-0.5 * x @ x, +x), [1.0, 2.0])
     >>> check.ok, check.wrong
     (False, array([ True,  True]))
+    >>> def loglike(mu, sigma):
+    ...     return -0.5 * (mu / sigma) ** 2, {"mu": -mu / sigma**2, "sigma": mu / sigma**3}
+    >>> problem = fk.Problem(loglike, {"mu": None, "sigma": None}, bounds={"sigma": (0, None)})
+    >>> print(fk.check_gradient(problem, {"mu": 2.0, "sigma": 0.5}))  # doctest: +ELLIPSIS
+    the gradient disagrees ... in 1 of 2 coordinates; sigma: gradient 16, finite difference ...
     """
+    if hasattr(target, "inner") and hasattr(target, "layout"):
+        return of_problem(target, target.as_array("x", x))
     x = real_array("x", x)
     if x.ndim != 1 or not x.size or not np.isfinite(x).all():
         raise ValueError(f"x must be one finite point (d,), not {shown(x)}")
@@ -124,21 +139,45 @@ def differ(gradient: Any, numerical: Any, error: Any, size: Any) -> Any:
     return ~(np.abs(gradient - numerical) <= SAFETY * error + TOLERANCE * size)
 
 
-def of_parameters(check: GradientCheck, problem: Problem) -> str:
-    """Return a check of the density of z as text, for the gradient of the user's function of x.
+def of_problem(problem: Problem, x: NDArray[np.float64]) -> GradientCheck:
+    """Compare the gradient of a problem's function at the user's x with finite differences."""
+    n = len(problem.layout.labels)
+    if x.shape != (n,) or not np.isfinite(x).all():
+        raise ValueError(f"x must be one finite point ({n},) in the coordinates of the problem, "
+                         f"not {shown(x)}")
+    z = problem.coordinates.unconstrain(x, "x")
+    return of_function(check_gradient(problem.target(gradient=True), z), problem)
+
+
+def of_function(check: GradientCheck, problem: Problem) -> GradientCheck:
+    """Return a check of the density of z as one of the gradient of the user's function of x.
 
     A difference of the gradients is multiplied by dz / dx. Where z determines several elements of
     x, as those of a simplex, this leaves the derivative along one of them unknown.
     """
-    def shifts(j: int) -> NDArray[np.float64]:
-        step = STEP * (1 + np.abs(check.x[j])) * np.eye(len(check.x))[j]
-        return (problem.constrain(check.x + step) - problem.constrain(check.x - step)) / (
-            2 * step[j])
-
     x, off = problem.constrain(check.x), check.gradient - check.numerical
     _, given = problem.inner(gradient=True).logp_grad(x)
-    slopes = np.array([shifts(j) for j in range(len(check.x))])  # dx / dz, (dim, n_x)
-    off = np.linalg.lstsq(slopes, np.where(check.wrong, off, 0.0))[0]
+    slopes = slopes_at(check, problem)
+    size = np.abs(slopes).max(axis=0)
+    size[size == 0] = 1.0
+    dz = np.linalg.pinv(slopes / size) / size[:, None]
+    return GradientCheck(x, given, given - dz @ off, np.abs(dz) @ check.error,
+                         (slopes[check.wrong] != 0).any(axis=0), tuple(problem.layout.labels))
+
+
+def slopes_at(check: GradientCheck, problem: Problem) -> NDArray[np.float64]:
+    """The derivatives dx / dz at the point z of a check, (dim, n_x), by differences."""
+    steps = STEP * np.diag(1 + np.abs(check.x))
+    apart = problem.constrain(check.x + steps) - problem.constrain(check.x - steps)
+    return np.asarray(apart / (2 * np.diagonal(steps))[:, None])
+
+
+def of_parameters(check: GradientCheck, problem: Problem) -> str:
+    """Return a check of the density of z as text, for the gradient of the user's function of x."""
+    x, off = problem.constrain(check.x), check.gradient - check.numerical
+    _, given = problem.inner(gradient=True).logp_grad(x)
+    slopes = slopes_at(check, problem)
+    off = np.asarray(np.linalg.lstsq(slopes, np.where(check.wrong, off, 0.0))[0], np.float64)
     j = int(np.abs(off).argmax())
     numbers = "" if np.count_nonzero(slopes[:, j]) > 1 else (
         f": gradient {given[j]:.8g}, finite difference {given[j] - off[j]:.5g}")
