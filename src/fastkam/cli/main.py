@@ -14,7 +14,14 @@ from typing import Any
 
 from fastkam._version import __version__
 from fastkam.arguments import check_integer
-from fastkam.cli.options import UsageError, find_target, read_init, read_sampler
+from fastkam.cli.options import (
+    UsageError,
+    find_target,
+    read_init,
+    read_sampler,
+    read_stop,
+    whole,
+)
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
 from fastkam.run.files import check_output, check_path, place_of
@@ -120,12 +127,12 @@ def add_sample(commands):
     one.add_argument("--schedule", default="finite", metavar="NAME",
                      help="when it adapts: finite, diminishing, rare or perpetual "
                      "(default: %(default)s)")
-    one.add_argument("--draws", type=int,
+    one.add_argument("--draws", type=whole,
                      help="draws a chain (default: 1000, so far apart that they suffice)")
-    one.add_argument("--budget", type=int,
+    one.add_argument("--budget", type=whole,
                      help="evaluations within which a run without --draws goes on "
                      "(default: 1000000)")
-    one.add_argument("--tune", type=int,
+    one.add_argument("--tune", type=whole,
                      help="steps of warm-up (default: 1000; with auto what the choice needs)")
     one.add_argument("--chains", type=int, default=4, help="default: %(default)s")
     one.add_argument("--share", action="store_true", help="let the chains learn as one")
@@ -145,9 +152,10 @@ def add_resume(commands):
         description="Go on with the run in FILE, as if it had never stopped.",
     )
     one.add_argument("file", metavar="FILE")
+    one.add_argument("more", nargs="*", help=argparse.SUPPRESS)
     one.add_argument("--target", metavar="MODULE:FUNCTION",
                      help="the density; a file does not hold it")
-    one.add_argument("--draws", type=int,
+    one.add_argument("--draws", type=whole,
                      help="number of further draws per chain (default: those missing)")
     add_running(one, "default: FILE itself")
     one.set_defaults(command=resume)
@@ -155,6 +163,11 @@ def add_resume(commands):
 
 def add_running(one, out):
     """The options that sample and resume share."""
+    one.add_argument("--time-limit", metavar="5min",
+                     help="end the run after this time: 90s, 10min, 2h, 11h50min or 1d; without "
+                     "--draws it goes on until then, or until --ess is met")
+    one.add_argument("--ess", type=float, metavar="400",
+                     help="end the run once each coordinate has this effective sample size")
     one.add_argument("--vectorized", action="store_true",
                      help="FUNCTION takes points (k, d) and returns (k,)")
     one.add_argument("--threads", type=int, help="threads to run chains in")
@@ -264,6 +277,7 @@ def sample(options):
 def how_to_run(options):
     """The arguments that `fastkam.sample` and `fastkam.resume` share."""
     return {"vectorized": options.vectorized, "threads": options.threads,
+            "stop": read_stop(options.ess, options.time_limit),
             "executor": options.processes, "checkpoint": options.checkpoint,
             "store": options.store, "evaluations": options.evaluations,
             "on_error": options.on_error, "progress": False if options.no_progress else None}
@@ -288,6 +302,12 @@ def resume(options):
     from fastkam.result import load
     from fastkam.result import resume as run
 
+    if options.more and options.target is None:
+        raise UsageError("the density must be given by --target: fastkam resume "
+                         f"{options.file} --target {options.more[0]}")
+    if options.more:
+        raise UsageError(f"one FILE must be given, not {options.more[0]!r} as well: fastkam resume "
+                         f"{options.file} --target {options.target}")
     if options.target is None:
         raise UsageError("--target must be given: a result file does not hold the density")
     try:

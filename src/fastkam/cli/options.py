@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import dataclasses
 import importlib
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from fastkam.arguments import near
+from fastkam.stop import ESS, Time
 
 
 class UsageError(Exception):
@@ -116,6 +118,37 @@ def named_numbers(text):
     if len(found) < len(pairs) or not all(name.isidentifier() for name in found):
         raise ValueError(text)
     return found
+
+
+# ---- numbers, and the end of a run ----
+
+
+def whole(text):
+    """An integer as 1000 or 1e3."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.5
+    if not number.is_integer():
+        raise argparse.ArgumentTypeError(f"must be a whole number, as 1000 or 1e3, not {text!r}")
+    return int(number)
+
+
+def read_stop(size, limit):
+    """The rule that ends a run with this effective sample size or time, or None."""
+    rules = []
+    for option, make, value in (("--ess", ESS, size), ("--time-limit", Time, limit)):
+        if value is not None:
+            try:
+                rules.append(make(value))
+            except ValueError as error:
+                words = str(error).split(maxsplit=1)[1]
+                raise UsageError(f"{option} {words}") from None
+    return None if not rules else rules[0] if len(rules) == 1 else rules[0] | rules[1]
 
 
 # ---- the sampler ----

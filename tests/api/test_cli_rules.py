@@ -1,0 +1,84 @@
+"""Rules that end a run of the command line, and numbers of its options."""
+
+import sys
+
+import pytest
+
+import fastkam as fk
+from fastkam.cli.main import main
+from fastkam.cli.options import whole
+
+MODEL = """
+def logp(x):
+    return -0.5 * float(x @ x)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty current folder with a model in it."""
+    (tmp_path / "our_rules.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    sys.modules.pop("our_rules", None)
+    yield tmp_path
+    sys.modules.pop("our_rules", None)
+
+
+def run(command, *words):
+    """The exit code of a command, also where argparse leaves."""
+    more = ["--dim", "2", "--seed", "1", "--sampler", "ram", "--no-search"]
+    words = [command, *words, *(more if command == "sample" else []), "--no-progress"]
+    try:
+        return main(words)
+    except SystemExit as error:
+        return error.code
+
+
+@pytest.mark.parametrize(("words", "rule"), [
+    (["--ess", "300"], "ESS(size=300"), (["--time-limit", "0.5s"], "Time(limit=0.5"),
+    (["--ess", "1e9", "--time-limit", "0.3s"], "Time(limit=0.3")])
+def test_a_rule_ends_the_run(folder, words, rule):
+    assert run("sample", "our_rules:logp", *words) == 0
+    assert fk.load("logp.fk").stopped_by.startswith(rule)
+
+
+def test_a_rule_ends_a_run_that_goes_on(folder):
+    assert run("sample", "our_rules:logp", "--draws", "1e2", "--tune", "1e2") == 0
+    assert fk.load("logp.fk").draws.shape[1] == 100
+    assert run("resume", "logp.fk", "--target", "our_rules:logp", "--ess", "500") == 0
+    assert fk.load("logp.fk").stopped_by.startswith("ESS(size=500")
+
+
+@pytest.mark.parametrize(("words", "expected"), [
+    (["--time-limit", "soon"], "fastkam: --time-limit must be like"),
+    (["--ess", "0"], "fastkam: --ess must be above 0, not 0"),
+    (["--draws", "1.5"], "argument --draws: must be a whole number, as 1000 or 1e3, not '1.5'"),
+    (["--budget", "many"], "argument --budget: must be a whole number"),
+    (["--tune", "inf"], "argument --tune: must be a whole number"),
+])
+def test_mistakes(folder, capsys, words, expected):
+    assert run("sample", "our_rules:logp", *words) == 2
+    assert expected in capsys.readouterr().err
+    assert not list(folder.glob("*.fk"))
+
+
+def test_whole_numbers():
+    assert [whole(one) for one in ("7", "1e3", "2.0", "1_000")] == [7, 1000, 2, 1000]
+
+
+def test_the_density_of_resume_has_an_option(folder, capsys):
+    assert run("resume", "logp.fk", "our_rules.py:logp") == 2
+    assert ("the density must be given by --target: fastkam resume logp.fk --target "
+            "our_rules.py:logp") in capsys.readouterr().err
+    assert run("resume", "a.fk", "b.fk", "--target", "our_rules.py:logp") == 2
+    assert "one FILE must be given, not 'b.fk' as well" in capsys.readouterr().err
+
+
+def test_help_has_the_rules(capsys):
+    for command in ("sample", "resume"):
+        assert run(command, "--help") == 0
+        said = capsys.readouterr().out
+        assert "--time-limit" in said
+        assert "--ess" in said
+        assert "more" not in said.split("options:")[0].split()
