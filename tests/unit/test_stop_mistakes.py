@@ -64,3 +64,24 @@ def test_arguments_that_a_rule_does_not_have():
         Time(limits=3)
     for rule in (ESS(300, of="tail"), Time("3s") | ESS(2)):
         assert pickle.loads(pickle.dumps(rule)) == copy.copy(rule) == rule
+
+
+@pytest.mark.parametrize(("rule", "error", "text"), [
+    ("ess", TypeError, "stop must be a rule"), (Reached(), TypeError, r"stop must define met"),
+    (fk.stop.MCSE({"y": 0.1}), ValueError, "errors of stop must name parameters: there is no 'y'"),
+    (fk.stop.Time(3) | fk.stop.MCSE({"y": 0.1}), ValueError, "there is no 'y'")])
+def test_resume_refuses_a_bad_rule_before_any_evaluation(rule, error, text):
+    calls = []
+
+    def normal(x):
+        calls.append(1)
+        return -0.5 * float(x @ x)
+
+    result = fk.sample(normal, [0.0, 0.0], sampler="ram", search=False, draws=20, tune=20, seed=1,
+                       progress=False, diagnose=False)
+    made = len(calls)
+    for again in (lambda: result.resume(10, stop=rule),
+                  lambda: fk.resume(result, 10, target=normal, stop=rule)):
+        with pytest.raises(error, match=text):
+            again()
+    assert len(calls) == made
