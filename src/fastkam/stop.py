@@ -172,7 +172,8 @@ class MCSE(Measured):
     ----------
     errors : dict of str to float
         The largest allowed error by name: of all elements of a parameter ("theta"), or of one
-        coordinate ("theta[0]"). Parameters that are not named may have any error.
+        coordinate ("theta[0]"). Parameters that are not named may have any error. Extras and
+        derived quantities cannot be named.
     """
 
     errors: Mapping[str, float] = field(hash=False)

@@ -222,6 +222,7 @@ def test_a_density_of_infinity_ends_the_run():
     ([0], [0.0], r"points has the index 0, which is not open: its value is known"),
     ([1, 1], [0.0, 0.0], r"points has the index 1 twice"),
     ([1], [0.0, 0.0], r"values must have one for each of 1 points, not 2"),
+    ([[1], 2], {1: 0.0, 2: 0.0}, r"values must have the indices of the points as keys"),
     ([1, 2], {1: 0.0}, r"values must have the indices of the points as keys .*\[1, 2\], not \[1\]"),
     ([1, 2], {1.0, -1.0}, r"values must be in the order of the points"),
     ([-1], [0.0], r"points must be"),

@@ -384,6 +384,16 @@ def test_an_error_of_the_progress_function_is_said_to_be_its_own(options, who):
     assert str(e.value).count("raised by progress") == 1
 
 
+@pytest.mark.parametrize("method", ["met", "due"])
+def test_an_error_of_a_stop_rule_is_said_to_be_its_own(method):
+    rule = type("Failing", (fk.stop.StopRule,), {"met": lambda rule, run: False} | {
+        method: lambda rule, run: 1 / 0})
+    says = "the run was stopped by ZeroDivisionError: division by zero, raised by the stop rule; "
+    with pytest.raises(fk.SamplingError, match=says):
+        fk.sample(lambda x: -0.5 * x @ x, np.ones(2), sampler="ram", search=False, seed=1,
+                  draws=2000, stop=rule(), progress=False, diagnose=False)
+
+
 @pytest.mark.parametrize("function", [lambda: 1, lambda progress, other: 1])
 def test_a_progress_function_of_other_arguments_is_refused_before_any_work(function):
     def never(x):

@@ -467,6 +467,8 @@ def test_names_of_columns_are_not_lost():
     frame = pandas.DataFrame({"b": [1.0] * 4, "a": [2.0] * 4})
     with pytest.raises(TypeError, match=r"not a DataFrame, .* x0=frame\[names\]\.to_numpy\(\)"):
         fk.sample(lambda x: -x @ x, frame, draws=2, search=False)
+    with pytest.raises(TypeError, match=r"give the summary of a run as it is, x0=result\.summary"):
+        fk.sample(lambda x: -x @ x, frame.rename(columns={"a": "mean"}))
     plain = pandas.DataFrame(np.ones((4, 2)))
     assert fk.sample(lambda x: -x @ x, plain, draws=2, search=False, diagnose=False).d == 2
 

@@ -355,7 +355,7 @@ def check_problem(problem: Any) -> Problem:
 def in_order(numbers: list[Any], values: Any) -> list[Any]:
     """The values in the order of the points with these indices; a dict has the indices as keys."""
     if isinstance(values, Mapping):
-        if values.keys() != set(numbers):
+        if len(values) != len(numbers) or any(key not in numbers for key in values):
             raise ValueError("values must have the indices of the points as keys if it is a dict, "
                              f"{shown(numbers)}, not {shown(list(values))}")
         return [values[number] for number in numbers]

@@ -21,6 +21,9 @@ def start_by_name(x0: Any) -> Any:
         return x0
     names = list(getattr(x0, "index", []))
     if getattr(x0, "ndim", 0) == 2 and any(isinstance(name, str) for name in x0.columns):
+        if "mean" in x0.columns:
+            raise TypeError("x0 must be an array, a dict or a Series, not a DataFrame: give the "
+                            "summary of a run as it is, x0=result.summary()")
         raise TypeError("x0 must be an array, a dict or a Series, not a DataFrame, whose column "
                         "names would be lost: give x0=frame[names].to_numpy(), one row per chain, "
                         "with the parameters in their order")

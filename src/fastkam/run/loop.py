@@ -6,7 +6,7 @@ import concurrent.futures
 import threading
 import time
 from collections import deque
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -138,7 +138,7 @@ class Run:
                     report(self.progress(report))
                     interval.done()
             writer.due(lambda: self.state("running"))
-            with self.shield.opened:
+            with self.shield.opened, of_rule():
                 return report.asked or (stop is not None and stop.due(self))
 
         try:
@@ -187,7 +187,7 @@ class Run:
         """Whether `stop` ends the run before all its draws are made."""
         if stop is None or self.trace.rows >= self.rows:
             return False
-        with self.shield.opened:
+        with self.shield.opened, of_rule():
             return stop.met(self)
 
     @property
@@ -398,3 +398,13 @@ def milestones(rows):
     while some < rows:
         yield some
         some += max(100, some // 5)
+
+
+@contextmanager
+def of_rule():
+    """A context whose exceptions say that a stop rule has raised them."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note("raised by the stop rule")
+        raise
