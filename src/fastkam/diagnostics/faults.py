@@ -33,7 +33,7 @@ MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 MOST_NAN_OF_SURROGATE = 0.001  # of its values
 
-MOST_OF_EXPONENTIAL = 0.1   # k-hat, which is 0 for an exponential tail
+MOST_OF_EXPONENTIAL = 0.2   # k-hat, which is 0 for an exponential tail
 LEAST_INDEX = 3.8           # of tails: from 4 on the standard deviation has a standard error
 HEAVY = {1.1: "The mean does not exist, or just does.",
          2.1: "The standard deviation does not exist, or just does.",
