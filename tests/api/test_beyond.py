@@ -170,8 +170,9 @@ def test_an_exit_during_a_check_ends_the_call_and_keeps_the_run(gradient, left, 
                        **options)
 
     whole = run(10**9)
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as caught:
         run(whole.evaluations - left, checkpoint=path)
+    assert caught.value.result.trace.rows > 0
     assert f.left == -1  # no further check has called it
     kept = fk.load(path)
     assert kept.trace.rows == 1000 or kept.status != "complete"

@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 import fastkam as fk
 from fastkam.diagnostics import Finding
-from fastkam.evidence import bridged
+from fastkam.evidence import bridged, estimate
 from fastkam.evidence.bridged import default_bounds
 from fastkam.evidence.pareto import k_hat
 
@@ -486,3 +486,11 @@ def test_a_method_without_a_note_is_preferred(monkeypatch):
     assert note.endswith('or take method="stepping_stones", which needs no q.')
     (note,) = run().log_evidence().notes
     assert note.endswith('compare with a run of sampler="pt", which has estimates without q.')
+
+
+def test_stepping_stones_of_a_large_error_are_not_preferred(monkeypatch):
+    monkeypatch.setattr(estimate, "doubts", lambda made: ["a note"])
+    made = {"bridge sampling": object()}
+    for error, best in ((0.9, "stepping stones"), (5.0, "bridge sampling")):
+        values = {"bridge sampling": (0.0, 0.1), "stepping stones": (0.0, error)}
+        assert estimate.best(values, made) == best

@@ -255,6 +255,8 @@ def test_a_point_among_draws_of_a_lower_density_is_higher_than_these():
     some = Scouting(z, -0.5 * (z**2).sum(axis=2), fit(z, rng), Budget(ring, 0), rng)
     assert some.among(np.zeros(2), 0.5)
     assert not some.among(np.zeros(2), 2.0)
+    assert some.among(np.array([2.0, 0.0]), -1.5)
+    assert not some.among(np.array([2.0, 0.0]), -0.3)
 
 
 def test_a_point_at_which_a_chain_stayed_is_not_among_the_draws():
@@ -297,10 +299,11 @@ def test_a_mode_in_which_a_chain_was_once_is_found(stayed, least, otherwise, mon
     assert sum(len(found(seed)) for seed in range(10)) <= otherwise
 
 
-@pytest.mark.parametrize(("share", "seen", "counts"), [
-    (0.003, 0, True), (0.003, 1, False), (0.03, 4, True), (0.03, 20, False)])
-def test_a_mode_in_which_chance_leaves_few_draws_does_not_count(share, seen, counts):
-    """In the middle of the mode 3 or 30 of 2000 draws are expected."""
+@pytest.mark.parametrize(("share", "seen", "repeated", "counts"), [
+    (0.003, 0, 1, True), (0.003, 1, 1, False), (0.01, 2, 1, True), (0.01, 2, 2, False),
+    (0.03, 4, 1, True), (0.03, 4, 2, True), (0.03, 20, 1, False)])
+def test_a_mode_in_which_chance_leaves_few_draws_does_not_count(share, seen, repeated, counts):
+    """In the middle of the mode 3, 10 or 30 of 2000 draws are expected; a repeated draw is one."""
     def logp(x):
         far = stats.multivariate_normal([9.0, 0.0]).logpdf(x)
         return np.logaddexp(stats.multivariate_normal([0.0, 0.0]).logpdf(x), np.log(share) + far)
@@ -310,6 +313,8 @@ def test_a_mode_in_which_chance_leaves_few_draws_does_not_count(share, seen, cou
         rng = np.random.default_rng(seed)
         z = rng.standard_normal((4, 500, 2))
         z[0, :seen] = place + 0.1 * rng.standard_normal((seen, 2))
+        z = np.repeat(z[:, : 500 // repeated], repeated, axis=1)
+        z[0, seen : seen * repeated] = 0.0
         some = Scouting(z, logp(z), fit(z, rng), Budget(logp, 1000), rng)
         assert some.counts(place, float(logp(place))) == counts
 
