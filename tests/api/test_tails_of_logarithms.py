@@ -1,11 +1,14 @@
 """Tails of positive coordinates, which are sampled by their logarithms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from learning import QUIET
 from scipy import stats
 
 import fastkam as fk
+from fastkam.diagnostics.faults import heavy_tails
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.tails import logarithmic_tails
 
@@ -150,3 +153,13 @@ def test_tails_begin_beyond_the_mass():
     assert len(logarithmic_tails(evaluate, center, np.full(1, 20.0), sides)) == 0
     assert len(logarithmic_tails(evaluate, center, np.ones(1), sides)) == 1
     assert len(logarithmic_tails(evaluate, center, np.ones(1), sides, np.full(1, 32.0))) == 0
+
+
+def test_an_index_that_priors_contradict_is_no_tail():
+    result = fk.sample(lambda s: 0.0, prior={"s": stats.gamma(3)}, seed=1, draws=100, tune=100)
+    tails = np.array([[0, -0.5]])
+    assert heavy_tails(replace(result.state, tails=tails)) == [(-0.5, 0)]
+    assert heavy_tails(replace(result.state, tails=tails, proper=np.array([0]))) == []
+    small = replace(result.state, tails=np.array([[0, 0.004]]))
+    assert heavy_tails(small) == [(0.0, 0)]
+    assert heavy_tails(replace(small, proper=np.array([0]))) == [(0.004, 0)]
