@@ -96,6 +96,14 @@ def test_the_gradient_of_a_problem_is_checked_in_the_users_coordinates(x, transf
                                  "sigma: gradient ")
 
 
+def test_the_error_of_a_difference_is_in_units_of_the_users_coordinates():
+    """sigma = exp(z), so that the derivative by sigma is that by z over sigma."""
+    problem = normal_problem(1.0)
+    error = fk.check_gradient(problem, [0.3, 4.0]).error
+    of_z = fk.check_gradient(problem.target(gradient=True), [0.3, np.log(4.0)]).error
+    np.testing.assert_allclose(error, of_z / [1.0, 4.0], rtol=1e-6)
+
+
 def test_points_that_a_problem_does_not_have():
     problem = normal_problem(1.0)
     with pytest.raises(ValueError, match=r"x must have 'sigma' .*not \[-2\.\]"):

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import fastkam as fk
-from fastkam.diagnostics.faults import moments
+from fastkam.diagnostics import faults
 from fastkam.diagnostics.look import Look
 from fastkam.search import walks
 
@@ -150,13 +150,15 @@ def test_a_verdict_with_evaluations_does_not_say_so_either():
         assert "moments" not in [one.kind for one in result.verdict(2000).reasons]
 
 
-def test_a_light_tail_of_an_exponential_does_not_hide_moments():
-    """Draws of a gamma density, and others of it that are far too narrow."""
-    result = quietly(lambda s: 0.0, None, draws=1000, seed=1, prior={"s": stats.gamma(3)})
+@pytest.mark.parametrize(("prior", "most"), [(stats.gamma(3), 0.2), (stats.norm(3, 1.7), -9.0)])
+def test_light_tails_and_tails_of_no_exponential_do_not_hide_moments(prior, most, monkeypatch):
+    """Draws of a density, and others of it that are far too narrow."""
+    result = quietly(lambda s: 0.0, None, draws=1000, seed=1, prior={"s": prior})
     assert "moments" not in kinds(result)
+    monkeypatch.setattr(faults, "MOST_OF_EXPONENTIAL", most)
     wide = np.array([[3.0, 0.01, 3 * np.sqrt(3), 0.01]])
     again = Look(replace(result.state, implied=wide))
-    assert [one.kind for one in moments(again)] == ["moments"]
+    assert [one.kind for one in faults.moments(again)] == ["moments"]
 
 
 @pytest.mark.parametrize("options", [
