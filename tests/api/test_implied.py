@@ -150,15 +150,17 @@ def test_a_verdict_with_evaluations_does_not_say_so_either():
         assert "moments" not in [one.kind for one in result.verdict(2000).reasons]
 
 
-@pytest.mark.parametrize(("prior", "most"), [(stats.gamma(3), 0.2), (stats.norm(3, 1.7), -9.0)])
+@pytest.mark.parametrize(("prior", "most"), [(stats.gamma(3), 0.2), (stats.t(6, 3, 1.4), -9.0)])
 def test_light_tails_and_tails_of_no_exponential_do_not_hide_moments(prior, most, monkeypatch):
     """Draws of a density, and others of it that are far too narrow."""
-    result = quietly(lambda s: 0.0, None, draws=1000, seed=1, prior={"s": prior})
+    result = quietly(lambda s, u: 0.0, None, draws=1000, seed=1,
+                     prior={"s": prior, "u": stats.gamma(3)})
     assert "moments" not in kinds(result)
     monkeypatch.setattr(faults, "MOST_OF_EXPONENTIAL", most)
-    wide = np.array([[3.0, 0.01, 3 * np.sqrt(3), 0.01]])
-    again = Look(replace(result.state, implied=wide))
-    assert [one.kind for one in faults.moments(again)] == ["moments"]
+    wide = result.state.implied.copy()
+    wide[0] = 3.0, 0.01, 3 * np.sqrt(3), 0.01
+    found = list(faults.moments(Look(replace(result.state, implied=wide))))
+    assert [(one.kind, one.coordinates) for one in found] == [("moments", ("s",))]
 
 
 @pytest.mark.parametrize("options", [
