@@ -26,7 +26,7 @@ def test_a_rule_of_time_that_ends_weighted_draws_is_named():
         return calls(x)
 
     calls = Bent()
-    rule = fk.stop.Time(8) | fk.stop.Evaluations(1900)
+    rule = fk.stop.Time(20) | fk.stop.Evaluations(1900)  # 65 s of calls that are slow
     result = fk.sample(slow_later, np.ones(3), surrogate="learn", stop=rule, seed=1, draws=5000,
                        **QUIET)
     assert result.log_weights is not None
