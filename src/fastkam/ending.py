@@ -101,7 +101,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
 
 def with_result(error: BaseException, result: Result, kept: str) -> BaseException:
     """An exception that is no `Exception`, and that is raised as it is, with the result."""
-    with suppress(Exception):  # a class may refuse attributes
+    with suppress(Exception):  # a class may refuse attributes, and none declares this one
         error.result = result  # type: ignore[attr-defined]
         error.add_note(kept)
     return error

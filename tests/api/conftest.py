@@ -1,5 +1,6 @@
-"""The densities of C, compiled; stand-ins for parts of the demonstrations that a build lacks."""
+"""The densities of C, compiled; folders with a model; stand-ins for what a build lacks."""
 
+import sys
 import types
 
 import densities
@@ -59,3 +60,19 @@ def demo_parts(monkeypatch):
 def library(tmp_path_factory):
     """The path of the C densities, compiled."""
     return densities.build(tmp_path_factory.mktemp("density"))
+
+
+@pytest.fixture
+def current_folder(tmp_path, monkeypatch):
+    """A function that writes a module to an empty current folder; later tests do not import it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        return tmp_path
+
+    yield write
+    for name in {file.stem for file in tmp_path.glob("*.py")} - before:
+        sys.modules.pop(name, None)

@@ -52,14 +52,9 @@ number = 3
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """An empty current folder with a model in it; what is imported from it is forgotten."""
-    (tmp_path / "our_model.py").write_text(MODEL)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    sys.modules.pop("our_model", None)
-    yield tmp_path
-    sys.modules.pop("our_model", None)
+def folder(current_folder):
+    """An empty current folder with a model in it."""
+    return current_folder("our_model", MODEL)
 
 
 def run(*words):

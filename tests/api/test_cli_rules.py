@@ -1,7 +1,5 @@
 """Rules that end a run of the command line, and numbers of its options."""
 
-import sys
-
 import pytest
 
 import fastkam as fk
@@ -15,14 +13,9 @@ def logp(x):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(current_folder):
     """An empty current folder with a model in it."""
-    (tmp_path / "our_rules.py").write_text(MODEL)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    sys.modules.pop("our_rules", None)
-    yield tmp_path
-    sys.modules.pop("our_rules", None)
+    return current_folder("our_rules", MODEL)
 
 
 def run(command, *words):

@@ -67,6 +67,11 @@ def test_a_truth_beyond_the_draws_widens_the_axes_or_is_in_a_note(result, name):
     assert not any(where for axes in figure.axes for where in dashed(axes))
 
 
+def test_axes_without_a_truth_go_on_adapting(result):
+    axes = fk.plots.plot_trace(result, truths={"a": 0.0}).axes[::3]
+    assert [one.get_autoscaley_on() for one in axes] == [False, True, True]
+
+
 def test_own_bounds_stay(result):
     axes = fk.plots.plot_2d(result, bounds=[[-1, 1], [-1, 1]], truths={"a": 1.5}).axes[0]
     assert axes.get_xlim() == (-1, 1)

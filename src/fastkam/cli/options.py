@@ -8,6 +8,7 @@ import dataclasses
 import importlib
 import importlib.util
 import inspect
+import math
 import sys
 import traceback
 from pathlib import Path
@@ -126,13 +127,9 @@ def named_numbers(text):
 def whole(text):
     """An integer as 1000 or 1e3."""
     try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
         number = float(text)
     except ValueError:
-        number = 0.5
+        number = math.nan
     if not number.is_integer():
         raise argparse.ArgumentTypeError(f"must be a whole number, as 1000 or 1e3, not {text!r}")
     return int(number)

@@ -77,7 +77,8 @@ def check_gradient(target: Any, x: Any, *, vectorized: bool = False) -> Gradient
     target : Target, Problem, callable or pointer
         A density with a gradient, in any form that `as_target` takes. Of a `fastkam.Problem`, the
         gradient of its function is checked: differences of the density are taken along the
-        unconstrained coordinates, so that they stay within bounds, and converted to those of x.
+        unconstrained coordinates, so that they stay within bounds, and converted to those of x. On
+        a simplex the derivative along one direction does not show in them, and is not checked.
     x : array (d,) or dict
         The point; the density must be finite there. Of a Problem, it is in the user's coordinates,
         as an array or as a dict of parameters by name.
@@ -106,7 +107,7 @@ def check_gradient(target: Any, x: Any, *, vectorized: bool = False) -> Gradient
     >>> print(fk.check_gradient(problem, {"mu": 2.0, "sigma": 0.5}))  # doctest: +ELLIPSIS
     the gradient disagrees ... in 1 of 2 coordinates; sigma: gradient 16, finite difference ...
     """
-    if hasattr(target, "inner") and hasattr(target, "layout"):
+    if hasattr(target, "inner") and hasattr(target, "layout"):  # a Problem
         return of_problem(target, target.as_array("x", x))
     x = real_array("x", x)
     if x.ndim != 1 or not x.size or not np.isfinite(x).all():

@@ -2,10 +2,12 @@
 
 If a transform maps a half-line to a line, a density like 1 / x extends to both ends, up to the
 limits of floating-point numbers. So do draws of some densities that have an integral: 0.1 % of
-those of the gamma density with shape 0.01 are below 1e-290. If every parameter has a prior, and the
-likelihood is not larger at these draws than at all others, it is bounded by a constant c, and
+those of the gamma density with shape 0.01 are below 1e-290. Where every parameter has a prior, and
+the likelihood is bounded by a constant c,
 
     integral of likelihood(x) prior(x) dx  <=  c  <  infinity
+
+The likelihood is taken to be bounded if it is no larger at these draws than at all others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.density.problem_target import ProblemTarget
-from fastkam.diagnostics.look import Finding, Look
+from fastkam.diagnostics.look import Finding, Look, spacing
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -42,10 +44,10 @@ def extreme(look: Look) -> Finding | None:
 
 
 def at_ends(x: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the coordinates of draws (chains, n, d) that are often near the ends of the range."""
+    """Return the coordinates of draws (..., d) that are often near the ends of the range."""
     if x.min() > -LARGEST and x.max() < LARGEST and not is_tiny(x).any():
         return np.zeros(0, np.intp)
-    return np.flatnonzero(is_extreme(x).mean(axis=(0, 1)) > MOST_EXTREME)
+    return np.flatnonzero(is_extreme(x).reshape(-1, x.shape[-1]).mean(axis=0) > MOST_EXTREME)
 
 
 def is_extreme(x: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -67,19 +69,21 @@ def with_proper(state: RunState, target: Target) -> RunState:
     if (isinstance(target, ProblemTarget) and not target.without_prior and not target.is_estimate
             and state.trace.rows and state.trace.stat_names is not None):
         with np.errstate(all="ignore"):
-            found = bounded(Look(state), target)
+            found = bounded(state, target)
     return state if np.array_equal(found, state.proper) else replace(state, proper=found)
 
 
-def bounded(look: Look, target: ProblemTarget) -> NDArray[np.int64]:
+def bounded(state: RunState, target: ProblemTarget) -> NDArray[np.int64]:
     """Return the coordinates at the ends of the range where the likelihood is not the highest."""
-    where = at_ends(look.x)
-    if not len(where):
+    trace, rows = state.trace, slice(0, state.trace.rows, spacing(state))
+    z = np.ascontiguousarray(trace.x[:, rows]).reshape(-1, state.d)
+    outermost = np.concatenate([z.argmin(axis=0), z.argmax(axis=0)])
+    if not is_extreme(state.constrain(z[outermost])).any():  # as in nearly all runs
         return np.zeros(0, np.int64)
-    trace, rows = look.state.trace, slice(0, look.rows, look.step)
-    z = np.ascontiguousarray(trace.x[:, rows]).reshape(-1, look.state.d)
+    x = state.constrain(z)
+    where = at_ends(x)
     likelihood = np.asarray(trace.logp[:, rows]).reshape(-1) - target.log_prior_z(z)
-    ends = is_extreme(look.x[:, :, where]).reshape(len(z), -1)
+    ends = is_extreme(x[:, where])
     most = [(likelihood[one].max(), likelihood[~one].max(initial=-np.inf)) for one in ends.T]
     return np.array([k for k, (far, others) in zip(where, most, strict=True)
                      if far <= others + HIGHER], np.int64)

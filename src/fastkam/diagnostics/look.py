@@ -72,8 +72,6 @@ class Look:
     ----------
     x : ndarray, shape (chains, n, d)
         In the user's coordinates.
-    step : int
-        Every `step`-th draw is checked.
     lp, log_ratio : ndarray, shape (chains, n), or None if they were not recorded
     labels : list of str
     is_estimate : bool
@@ -84,10 +82,8 @@ class Look:
         trace = state.trace
         self.state, self.rows, self.labels = state, trace.rows, state.layout.labels
         self.is_estimate = "u" in state.states[0]  # its noise
-        chains, d = state.chains, len(self.labels)
-        most = min(MOST_DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // d))
-        step = max(1, min(-(-chains * self.rows // most), self.rows // LEAST_ROWS))
-        self.step, self.x = step, state.constrain(trace.x[:, : self.rows : step])
+        step = spacing(state)
+        self.x = state.constrain(trace.x[:, : self.rows : step])
         kept = trace.stat_names is not None
         self.lp = state.lp(step) if kept else None
         self.log_ratio = trace.log_ratio[:, : self.rows : step] if kept else None
@@ -120,6 +116,13 @@ class Look:
 
     def named(self, indices: Any) -> tuple[str, ...]:
         return tuple(self.labels[i] for i in indices)
+
+
+def spacing(state: RunState) -> int:
+    """Return k if every k-th draw of a run is checked."""
+    rows = state.trace.rows
+    most = min(MOST_DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // len(state.layout.labels)))
+    return max(1, min(-(-state.chains * rows // most), rows // LEAST_ROWS))
 
 
 def listed(texts: list[str], total: int) -> str:

@@ -102,7 +102,8 @@ def plot_trace(
     for i, (row, label) in enumerate(zip(axes, what.labels, strict=True)):
         every = trace_row(row[:2], what.draws[:, :, i], label, bins)
         row[1].sharey(row[0])
-        row[0].set_ylim(reaching(row[0].get_ylim(), true[i]))
+        if not np.isnan(true[i]):
+            row[0].set_ylim(reaching(row[0].get_ylim(), true[i]))
         limits.append(row[0].get_ylim())
         for one in row[:2]:
             mark(one, y=true[i])

@@ -171,7 +171,7 @@ class AskTell:
         loop.first_error()
         return loop
 
-    def begin(self, call: Callable[..., Result], asked: Asked) -> None:
+    def begin(self, call: partial[Result], asked: Asked) -> None:
         """Start the thread of the run, which ends with this object."""
         self.call, self.asked = call, asked
         self.fields: Fields | None = None
@@ -312,8 +312,8 @@ class AskTell:
                 return self.session.result
             state = self.asked.desk.state()
             if state is None:
-                given = self.call.keywords  # type: ignore[attr-defined]
-                more = "" if given.get("search") is False else ", or begin with search=False"
+                begun = self.call.keywords.get("search") is False
+                more = "" if begun else ", or begin with search=False"
                 raise RuntimeError("there is no result during the search before the run, nor until "
                                    f"the starting points have values: tell more values{more}")
             return Result(state)
@@ -330,8 +330,7 @@ class AskTell:
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        given = self.call.keywords  # type: ignore[attr-defined]
-        if given.get("store") is not None:
+        if self.call.keywords.get("store") is not None:
             raise TypeError("a run with store= cannot be pickled: AskTell.resume takes its folder")
         return {"call": self.call, "asked": self.asked, "fields": self.fields}
 
