@@ -173,7 +173,8 @@ def target_of(case, stopped_at=None):
 def make(case, path, stopped_at=None):
     """Write the file of a run, complete or stopped at one evaluation; whether it was stopped."""
     options = {"sampler": "ram", "search": False, "tune": TUNE, "draws": DRAWS, "chains": 2,
-               "seed": SEED, "progress": False, "diagnose": False, "check_gradient": False}
+               "seed": SEED, "progress": False, "diagnose": False, "check_gradient": False,
+               "threads": 1}  # a trial of threads would count as calls, on a slow machine
     start = None if case == "problem" else np.ones(D)
     try:
         result = fk.sample(target_of(case, stopped_at), start, **options | CASES[case])

@@ -10,7 +10,8 @@ from runs_in_files import CASES, DRAWS, SEED, TUNE, target_of
 import fastkam as fk
 
 OPTIONS = {"sampler": "ram", "search": False, "tune": TUNE, "draws": DRAWS, "chains": 2,
-           "seed": SEED, "progress": False, "diagnose": False, "check_gradient": False}
+           "seed": SEED, "progress": False, "diagnose": False, "check_gradient": False,
+           "threads": 1}  # a trial of threads would count as calls, on a slow machine
 KINDS = ["run", pytest.param("run.zarr", marks=pytest.mark.skipif(
     find_spec("zarr") is None, reason="zarr is optional"))]
 SAMPLE = partial(fk.sample, progress=False, diagnose=False, sampler="ram", search=False)
