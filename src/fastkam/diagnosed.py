@@ -87,7 +87,7 @@ class Diagnosed(Recorded):
             Prints as a table, followed by the verdict and the findings of `warnings`, which are
             those of the whole run; ``summary["r_hat"]`` is a column as an array. For a long run
             with ``store=`` some two million evenly spaced draws are read, as a note below the
-            table says.
+            table says; another note says if the draws have weights, which the table uses.
 
         Raises
         ------
@@ -111,6 +111,10 @@ class Diagnosed(Recorded):
         if step > 1:
             table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
                                "no larger than those of all draws, and errors no smaller.")
+        if self.log_weights is not None:
+            table.notes.append("The draws have weights, which this table takes into account: "
+                               "result.resample() returns draws with equal weights, for means and "
+                               "figures of your own.")
         return table
 
     def table(

@@ -165,9 +165,10 @@ class Result(Outputs):
         return even
 
     def __repr__(self) -> str:
+        kind = "draws" if self.log_weights is None else "weighted draws"
         return (
             f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "
-            f"{self.trace.rows} draws, {self.d} dimensions, {self.status}>"
+            f"{self.trace.rows} {kind}, {self.d} dimensions, {self.status}>"
         )
 
     def resume(self, draws: int | None = None, **options: Any) -> Result:

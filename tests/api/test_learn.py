@@ -51,10 +51,18 @@ def test_moments_are_within_their_errors(run):
 
 
 def test_a_summary_has_the_verdict(run):
-    """Below the table, as that of draws without weights has."""
+    """Below the table, as that of draws without weights has; and a note on the weights."""
     result = run[1]
     assert result.summary().verdict == result.verdict().heading
-    assert result.summary().notes == [one.text for one in result.verdict().reasons]
+    for names in (None, "x[1]"):
+        *reasons, last = result.summary(names).notes
+        assert reasons == [one.text for one in result.verdict().reasons]
+        assert last.startswith("The draws have weights, which this table takes into account")
+    assert repr(result).startswith("<Result of ImportanceWeighted: 4 chains, ")
+    assert " weighted draws, 3 dimensions" in repr(result)
+    even = result.resample()
+    assert "weight" not in repr(even).partition(":")[2]
+    assert not any("have weights" in note for note in even.summary().notes)
 
 
 def test_a_file_has_the_weights_and_the_calls(run, tmp_path):

@@ -30,7 +30,8 @@ class Summary:
         "mean", "sd", "q5", "q95" (quantiles), "mcse_mean", "mcse_sd" (Monte Carlo standard
         errors), "ess_bulk", "ess_tail" (effective sample sizes), "r_hat".
     notes : list of str
-        Findings on the run, printed below the table; empty if there are none.
+        Findings on the run, and remarks on the draws in the table, printed below it; empty if
+        there are none.
     verdict : str
         Whether the draws can be trusted, printed above the notes; empty if there was no check.
     """
