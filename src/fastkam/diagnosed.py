@@ -111,7 +111,7 @@ class Diagnosed(Recorded):
         if step > 1:
             table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
                                "no larger than those of all draws, and errors no smaller.")
-        if self.log_weights is not None:
+        if self.log_weights is not None and self.trace.rows:
             table.notes.append("The draws have weights, which this table takes into account: "
                                "result.resample() returns draws with equal weights, for means and "
                                "figures of your own.")

@@ -99,6 +99,7 @@ def test_an_interrupt_keeps_the_calls_and_the_draws(after):
     assert after - 64 <= len(result.state.calls) <= after
     assert result.evaluations == len(result.state.calls)
     assert result.draws.shape[1] == (0 if after == 60 else result.weights.shape[1])
+    assert any("have weights" in note for note in result.summary().notes) == (after == 500)
     if after == 500:
         assert result.draws.shape[1] > 0
         assert np.isfinite(result.summary()["mean"]).all()
