@@ -47,6 +47,19 @@ def test_a_run_imports_only_the_modules_it_needs(run):
     assert not modules & {*OPTIONAL, *unused}
 
 
+@pytest.mark.parametrize(("function", "x0"), [
+    ("lambda a, b: -0.5 * (a * a + b * b)", '{"a": 0.0, "b": 0.0}'),
+    ("lambda x: -0.5 * x.dot(x)", "[0.0, 0.0], bounds=[(-9, None), (None, 9)]"),
+    ("lambda x: -0.5 * x.dot(x)", "[0.0, 0.0], transforms={'x': 'identity'}"),
+])
+def test_a_run_without_a_prior_imports_no_distributions(function, x0):
+    """The modules scipy.stats and scipy.optimize take a second to import."""
+    modules = loaded(f"import fastkam as fk\nstr(fk.sample({function}, {x0}, draws=10, tune=10, "
+                     "progress=False).summary())")
+    assert "fastkam.problem.problem" in modules
+    assert not modules & {"scipy.optimize", "scipy.special", "scipy.stats"}
+
+
 def test_every_module_can_be_the_first():
     """No import depends on another that happens to come before it."""
     homes = [found.name for found in pkgutil.walk_packages(fk.__path__, "fastkam.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds
 
 from fastkam.arguments import check_list, shown
 
@@ -43,9 +43,15 @@ def bounds_by_name(bounds: Any) -> dict[str, tuple[Array, Array]]:
     return {name: pair(f"bounds[{name!r}]", value) for name, value in bounds.items()}
 
 
+def of_scipy(bounds: Any) -> bool:
+    """Whether these are scipy.optimize.Bounds, whose module takes long to import."""
+    loaded = sys.modules.get("scipy.optimize")
+    return loaded is not None and isinstance(bounds, loaded.Bounds)
+
+
 def number_of_bounds(bounds: Any) -> int | None:
     """Number of coordinates of the bounds, if these determine it."""
-    if isinstance(bounds, Bounds):
+    if of_scipy(bounds):
         n = np.size(np.broadcast_arrays(bounds.lb, bounds.ub)[0])
         return n if n > 1 else None
     if bounds is None or isinstance(bounds, Mapping):
@@ -59,7 +65,7 @@ def number_of_bounds(bounds: Any) -> int | None:
 
 def bounds_in_order(bounds: Any, d: int) -> tuple[Array, Array]:
     """low and high (d,) from bounds of each coordinate."""
-    if isinstance(bounds, Bounds):
+    if of_scipy(bounds):
         low, high = pair("bounds", (bounds.lb, bounds.ub))
         if low.size not in (1, d):
             raise ValueError(f"bounds has {low.size} coordinates, but x0 has {d}")

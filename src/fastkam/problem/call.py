@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import Any
@@ -44,7 +45,8 @@ class UserFunction:
         self.places: list[tuple[str, int, int, tuple[int, ...]]] = []
         start = 0
         for name, shape in (self.shapes or {}).items():
-            self.places.append((name, start, start + prod(shape), shape))
+            # interned, since Python compares names of arguments with such ones at once
+            self.places.append((sys.intern(str(name)), start, start + prod(shape), shape))
             start += prod(shape)
         if self.args and (shapes is not None or noise is not None):
             free = others(f, (*(shapes or ()), noise), self.kwargs)[shapes is None :]

@@ -8,11 +8,12 @@ formula of the constant would lose digits, the constant comes from scipy's log d
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
 
 from fastkam._core.numerics.elementary import log
 
@@ -32,7 +33,8 @@ def halfnorm(scale: Array) -> Entry:
 
 def truncnorm(a: Array, b: Array, scale: Array) -> Entry:
     at = np.clip(0.0, a, b)
-    return "normal", 0.0, 0.0, stats.truncnorm.logpdf(at, a, b) + 0.5 * at**2 - log(scale), scale
+    constant = scipy.stats.truncnorm.logpdf(at, a, b) + 0.5 * at**2 - log(scale)
+    return "normal", 0.0, 0.0, constant, scale
 
 
 def uniform(scale: Array) -> Entry:
@@ -44,7 +46,7 @@ def expon(scale: Array) -> Entry:
 
 
 def gamma(a: Array, scale: Array) -> Entry:
-    return "gamma", a, 0.0, -special.gammaln(a) - a * log(scale), scale
+    return "gamma", a, 0.0, -scipy.special.gammaln(a) - a * log(scale), scale
 
 
 def chi2(df: Array, scale: Array) -> Entry:
@@ -52,11 +54,11 @@ def chi2(df: Array, scale: Array) -> Entry:
 
 
 def invgamma(a: Array, scale: Array) -> Entry:
-    return "invgamma", a, 0.0, a * log(scale) - special.gammaln(a), scale
+    return "invgamma", a, 0.0, a * log(scale) - scipy.special.gammaln(a), scale
 
 
 def beta(a: Array, b: Array, scale: Array) -> Entry:
-    return "beta", a, b, -special.betaln(a, b) - (a + b - 1) * log(scale), scale
+    return "beta", a, b, -scipy.special.betaln(a, b) - (a + b - 1) * log(scale), scale
 
 
 def cauchy(scale: Array) -> Entry:
@@ -68,7 +70,7 @@ def halfcauchy(scale: Array) -> Entry:
 
 
 def t(df: Array, scale: Array) -> Entry:
-    return "student", df, 0.0, stats.t.logpdf(0.0, df) - log(scale), scale
+    return "student", df, 0.0, scipy.stats.t.logpdf(0.0, df) - log(scale), scale
 
 
 def lognorm(s: Array, scale: Array) -> Entry:
@@ -108,16 +110,21 @@ def gumbel_l(scale: Array) -> Entry:
 
 
 def vonmises(kappa: Array, scale: Array) -> Entry:
-    return "vonmises", kappa, 0.0, -log(2 * np.pi * special.i0e(kappa)) - log(scale), scale
+    return "vonmises", kappa, 0.0, -log(2 * np.pi * scipy.special.i0e(kappa)) - log(scale), scale
 
 
-# by the class of the attribute ``.dist`` of a frozen distribution
-FAMILIES: dict[type, Callable[..., Entry]] = {
-    type(getattr(stats, function.__name__)): function for function in (
+@cache
+def families() -> dict[type, Callable[..., Entry]]:
+    """The functions by the class of the attribute ``.dist`` of a frozen distribution.
+
+    Only a prior needs this: the import of scipy.stats takes longer than many runs.
+    """
+    found = {type(getattr(scipy.stats, function.__name__)): function for function in (
         norm, halfnorm, truncnorm, uniform, expon, gamma, chi2, invgamma, beta, cauchy, halfcauchy,
         t, lognorm, laplace, logistic, loguniform, weibull_min, pareto, rayleigh, gumbel_r,
         gumbel_l, vonmises)}
-FAMILIES[type(stats.erlang)] = gamma
+    return found | {type(scipy.stats.erlang): gamma}
+
 
 BELOW, ABOVE = 1, 2
 # the log distances to the ends of the support that a kind uses

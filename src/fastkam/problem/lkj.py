@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaln
 
 from fastkam.arguments import check_generator, check_integer, check_list, check_number, real_array
 
@@ -53,7 +53,8 @@ class LKJ:
         """Log of the normalizing constant."""
         a = self.partial
         j = np.arange(self.n - 1)
-        return float(-((self.n - 1 - j) * ((2 * a - 1) * np.log(2) + betaln(a, a))).sum())
+        each = (2 * a - 1) * np.log(2) + scipy.special.betaln(a, a)
+        return float(-((self.n - 1 - j) * each).sum())
 
     @property
     def partial(self) -> NDArray[np.float64]:

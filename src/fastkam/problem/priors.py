@@ -10,14 +10,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from fastkam._core.linalg.decomposition import cholesky, inverse, product
 from fastkam._core.numerics.elementary import log
 from fastkam.arguments import check_integer, near, shown
 from fastkam.problem.fallback import KernelDensity, Multivariate, Univariate
-from fastkam.problem.families import FAMILIES, LOGS, Entry
+from fastkam.problem.families import LOGS, Entry, families
 from fastkam.problem.lkj import LKJ
 
 # (kind, n, loc, scale, a, b, constant, vector, matrix, object), see `fastkam._core.density.prior`
@@ -117,12 +117,12 @@ def parameter_prior(
         of_dims = None
     if value is None:
         return flat_prior(shape or of_dims or ())
-    if isinstance(value, stats.rv_histogram):
+    if isinstance(value, scipy.stats.rv_histogram):
         value = value()
     check_distribution(name, value)
     if isinstance(value, LKJ):
         return lkj_prior(value, shape or ())
-    if isinstance(value, stats.gaussian_kde):
+    if isinstance(value, scipy.stats.gaussian_kde):
         return kernel_density_prior(
             value, shape or (of_dims if value.d == 1 else None) or ())
     if is_multivariate(value):
@@ -132,7 +132,7 @@ def parameter_prior(
 
 def check_distribution(name: str, value: Any) -> None:
     """Refuse an object that is not a frozen continuous distribution."""
-    if isinstance(value, (type, stats.rv_continuous, stats.rv_discrete)) or (
+    if isinstance(value, (type, scipy.stats.rv_continuous, scipy.stats.rv_discrete)) or (
             hasattr(value, "rvs") and not hasattr(value, "dist") and callable(value)):
         raise TypeError(f"prior[{name!r}] must be a distribution with its parameters, such as "
                         f"scipy.stats.norm(0, 1), not {shown(value)}")
@@ -160,7 +160,7 @@ def mend_of(name: str, value: Any) -> str:
         return (f": if it depends on other parameters, give None as the prior of {name!r}, and add "
                 "its log density to the function")
     known = {"normal": "norm", "gaussian": "norm", "exponential": "expon"} | {
-        one: one for one in dir(stats) if hasattr(getattr(stats, one), "logpdf")}
+        one: one for one in dir(scipy.stats) if hasattr(getattr(scipy.stats, one), "logpdf")}
     if isinstance(value, str) and value in known:
         return f": write scipy.stats.{known[value]}(...)"
     return near(value, known)
@@ -182,7 +182,7 @@ def check_no_bounds(name: str, value: Any) -> None:
 
 
 def is_multivariate(value: Any) -> bool:
-    return isinstance(getattr(value, "_dist", None), stats._multivariate.multi_rv_generic)
+    return isinstance(getattr(value, "_dist", None), scipy.stats._multivariate.multi_rv_generic)
 
 
 def kind_of(value: Any) -> str:
@@ -199,7 +199,7 @@ def lkj_prior(value: LKJ, lead: tuple[int, ...]) -> ParameterPrior:
         draw=lambda m, rng: value.rvs((m, k), rng).reshape(m, -1))
 
 
-def kernel_density_prior(value: stats.gaussian_kde, lead: tuple[int, ...]) -> ParameterPrior:
+def kernel_density_prior(value: scipy.stats.gaussian_kde, lead: tuple[int, ...]) -> ParameterPrior:
     """Independent blocks, of shape `lead`; scalars, if the kernel density is of one dimension."""
     n = prod(lead) * value.d
     row: Row = ("python", value.d, 0.0, 1.0, 0.0, 0.0, 0.0, None, None, KernelDensity(value))
@@ -224,7 +224,7 @@ class FromLogarithm:
 
 def complete(dist: Any) -> None:
     """Give a user's distribution that defines only `_logpdf` the density, which draws need."""
-    kind, general = type(dist), stats.rv_continuous
+    kind, general = type(dist), scipy.stats.rv_continuous
     if isinstance(dist, general) and kind._logpdf is not general._logpdf and (
             kind._pdf is general._pdf and kind._cdf is general._cdf):
         dist._pdf = FromLogarithm(dist)  # of the frozen copy
@@ -256,7 +256,7 @@ def univariate_prior(
     dist = getattr(value, "dist", None)
     complete(dist)
     exchangeable = prod(own) == 1
-    if isinstance(dist, stats.rv_continuous):
+    if isinstance(dist, scipy.stats.rv_continuous):
         parameters, loc, scale = dist._parse_args(*value.args, **value.kwds)
         exchangeable = all(np.unique(v).size == 1 for v in (*parameters, loc, scale))
         if np.isinf(loc).any() or np.isinf(scale).any():
@@ -268,12 +268,12 @@ def univariate_prior(
         raise ValueError(f"prior[{name!r}] has parameters that are not valid, such as a scale that "
                          "is not positive, or 0 as an end of a loguniform distribution: its "
                          f"support is ({low[i]}, {high[i]})")
-    if isinstance(dist, type(stats.t)):
+    if isinstance(dist, type(scipy.stats.t)):
         df = parameters[0]
         if np.isinf(df).all():  # scipy cannot draw from it
-            value = stats.norm(loc, scale)
+            value = scipy.stats.norm(loc, scale)
         elif np.isinf(df).any():  # these are no different from NORMAL_DEGREES
-            value = stats.t(np.minimum(df, NORMAL_DEGREES), loc, scale)
+            value = scipy.stats.t(np.minimum(df, NORMAL_DEGREES), loc, scale)
     entry = compiled(value, shape)
     if entry is not None and not np.isfinite(entry[0][3]).all():
         raise ValueError(f"prior[{name!r}] has no finite log density: its parameters must be "
@@ -303,20 +303,20 @@ def compiled(
 ) -> tuple[Entry, NDArray[np.float64], NDArray[np.float64]] | None:
     """The compiled form of a distribution, with loc and scale (n,); None if it has none."""
     dist = getattr(value, "dist", None)
-    family: Any = FAMILIES.get(type(dist))
+    family: Any = families().get(type(dist))
     new = type(value).__name__
     if dist is not None and family is not None:
         args, loc, scale = dist._parse_args(*value.args, **value.kwds)
     elif new in ("Normal", "StandardNormal"):
-        family, args, loc, scale = FAMILIES[type(stats.norm)], (), value.mu, value.sigma
+        family, args, loc, scale = families()[type(scipy.stats.norm)], (), value.mu, value.sigma
     elif new == "Uniform":
-        family, args = FAMILIES[type(stats.uniform)], ()
+        family, args = families()[type(scipy.stats.uniform)], ()
         loc, scale = value.a, np.subtract(value.b, value.a)
     else:
         return None
     *args, loc, scale = (np.array(np.broadcast_to(v, shape), dtype=float).reshape(-1)
                          for v in (*args, loc, scale))
-    if family is FAMILIES[type(stats.t)] and 0 < np.isinf(args[0]).sum() < len(loc):
+    if family is families()[type(scipy.stats.t)] and 0 < np.isinf(args[0]).sum() < len(loc):
         return None
     with np.errstate(all="ignore"):
         entry = family(*args, scale)
