@@ -348,8 +348,8 @@ class Call:
             self.choice = choose(
                 plain, self.points, self.chains, self.rng, search=self.search,
                 surrogate=self.surrogate is not None, threads=self.options.threads or 1,
-                known=known_of(self.problem), executor=self.options.for_chains, watch=self.watch,
-                differentiable=self.differentiable)
+                known=known_of(self.problem, self.layout), executor=self.options.for_chains,
+                watch=self.watch, differentiable=self.differentiable)
         check_names_of_extras(plain.extras_fields() or {}, self.layout)
         log.info("auto: %s", self.choice)
         self.found = self.choice.search

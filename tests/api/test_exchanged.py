@@ -1,4 +1,7 @@
-"""Components of a density whose parameters can be exchanged: a run with doubtful draws says so."""
+"""Components of a density whose parameters can be exchanged: runs name them, and visit all orders.
+"""
+
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -93,3 +96,59 @@ def test_other_densities_are_not_said_to_have_such_components(f, options):
     result = run(f, **options)
     assert result.verdict().status != "ok"
     assert "labels" not in [one.kind for one in result.verdict().reasons]
+
+
+PLACES, SIZES = np.array([-5.0, -1.0, 2.0, 8.0]), np.array([0.1, 0.2, 0.3, 0.4])
+ORDERS = np.array(list(permutations(range(4))))
+
+
+def standardized(mu, s):
+    each = (mu[ORDERS] - PLACES) / 0.3, (s[ORDERS] - SIZES) / (0.2 * SIZES)
+    return np.concatenate(each, axis=1)
+
+
+def of_four(mu, s):
+    """A mode for each of 24 orders."""
+    return np.logaddexp.reduce(-0.5 * (standardized(mu, s) ** 2).sum(axis=1))
+
+
+def slope_of_four(x):
+    """The same with its gradient, of a vector."""
+    z = standardized(*np.split(x, 2))
+    logs = -0.5 * (z**2).sum(axis=1)
+    each = np.exp(logs - logs.max())[:, None] * z / np.r_[np.full(4, 0.3), 0.2 * SIZES]
+    slope = np.zeros(8)
+    np.subtract.at(slope, np.hstack([ORDERS, 4 + ORDERS]), each / np.exp(logs - logs.max()).sum())
+    return np.logaddexp.reduce(logs), slope
+
+
+WHOLE = stats.uniform(-20, 40)
+FOUR = {
+    "arrays": (of_four, prior_of(mu=(WHOLE, 4), s=(stats.uniform(0, 5), 4))),
+    "logarithms": (of_four, {"x0": {"mu": PLACES, "s": SIZES}, "bounds": {"s": (0, None)}}),
+    "numbers": (lambda a1, a2, a3, a4, b1, b2, b3, b4: of_four(
+        np.array([a1, a2, a3, a4]), np.array([b1, b2, b3, b4])),
+        {"x0": {f"{name}{k}": values[k - 1] for name, values in [("a", PLACES), ("b", SIZES)]
+                for k in range(1, 5)}}),
+    "vector": (lambda x: of_four(*np.split(x, 2)), {"x0": np.r_[PLACES, SIZES]}),
+    "gradient": (slope_of_four, {"x0": np.r_[PLACES, SIZES]}),
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("form", FOUR)
+def test_all_orders_have_their_share(form, seed):
+    """None of 32 z-scores is beyond 5 in all but 1 of 50 000 runs."""
+    f, options = FOUR[form]
+    result = fk.sample(f, seed=seed, progress=False, **options)
+    reasons = result.verdict().reasons
+    assert [(one.kind, one.status) for one in reasons if one.kind == "labels"] == [("labels", "ok")]
+    order = np.argsort(result.draws[..., :4], axis=2) @ [64, 16, 4, 1]
+    assert len(np.unique(order)) == 24
+    each = {str(k): (order == k).astype(float) for k in np.unique(order)}
+    shares = fk.diagnostics.summary(each)
+    assert (np.abs(shares["mean"] - 1 / 24) < 5 * shares["mcse_mean"]).all()
+    table = result.summary()
+    assert (np.abs(table["mean"][:4] - PLACES.mean()) < 5 * table["mcse_mean"][:4]).all()
+    assert (np.abs(table["mean"][4:] - SIZES.mean()) < 5 * table["mcse_mean"][4:]).all()
+    assert result.evaluations < 150_000

@@ -46,6 +46,7 @@ from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
+    from fastkam.run.shapes import Layout
     from fastkam.run.workers import CallExecutor
     from fastkam.search.spread import Spread
 
@@ -265,13 +266,14 @@ def choose_sampler(
                                                  vectorized=vectorized, gradient=True))
 
 
-def known_of(problem: Any) -> Known | None:
-    """The hints of a problem about its density."""
+def known_of(problem: Any, layout: Layout | None = None) -> Known:
+    """The hints of a problem about its density; without one, those of a layout."""
     if problem is None:
-        return None
+        return Known(layout=layout)
     return Known(problem.sample_prior if problem.has_prior else None,
                  Periods(problem.coordinates.periods) if problem.coordinates.repeats else None,
-                 problem.log_prior_z, problem.coordinates.sides)
+                 problem.log_prior_z, problem.coordinates.sides, problem.layout,
+                 problem.coordinates)
 
 
 def find(

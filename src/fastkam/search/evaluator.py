@@ -20,6 +20,7 @@ from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
+    from fastkam.search.fold import Fold
     from fastkam.search.implausible import Implausible
 
 Array = NDArray[np.float64]
@@ -42,7 +43,7 @@ class Evaluator:
     NumPy's floating-point warnings are not shown.
 
     If coordinates repeat, the density with `windowed` is 0 beyond the window of one period, and
-    within it lacks the weight of the period.
+    within it lacks the weight of the period. With a `fold` it is 0 beyond this part of the space.
 
     With `strict`, for points that are draws, every error ends the work, as in a chain. So do 1000
     failures in a row: the function then fails everywhere.
@@ -63,6 +64,8 @@ class Evaluator:
         The coordinates that repeat.
     windowed : bool
         Whether the density is that within their window.
+    fold : Fold or None
+        The part of the space in which walkers stay (`fastkam.search.fold`).
     spread : callable or None
         Evaluates points in other processes (`fastkam.search.spread.Spread`), if the density is
         slow.
@@ -84,6 +87,7 @@ class Evaluator:
         self.strict, self.in_row = False, 0
         self.periods: Periods | None = None
         self.windowed = False
+        self.fold: Fold | None = None
         self.spread: Callable[[Array, Array | None, Callable[[], None]], Any] | None = None
         self.seconds = 0.0
         self.implausible: Implausible | None = None
@@ -103,9 +107,12 @@ class Evaluator:
         Raises a Fault, or Spent once the search has used its share.
         """
         values = np.full(len(X), -np.inf)
-        some = np.isfinite(X).all(axis=1)
+        some = np.asarray(np.isfinite(X).all(axis=1))
         if self.periods is not None and self.windowed:
             some &= self.periods.inside(X)
+        if self.fold is not None:
+            rows = np.flatnonzero(some)
+            some[rows] = self.fold.inside(X[rows])
         rows = inside = np.flatnonzero(some)
         if self.slow and len(rows) > 1:
             self.watch(self.n)
@@ -149,6 +156,22 @@ class Evaluator:
             self.n += 1
             self.seconds += time.perf_counter() - begun
         return gradients
+
+    def wrapped(self, X: Array) -> Array:
+        """The images of points (n, d) in one period, or in the fold."""
+        for part in (self.periods, self.fold):
+            if part is not None:
+                X = part.points(X)
+        return X
+
+    @contextmanager
+    def everywhere(self) -> Iterator[None]:
+        """A context in which the density is not 0 beyond the fold."""
+        fold, self.fold = self.fold, None
+        try:
+            yield
+        finally:
+            self.fold = fold
 
     @property
     def slow(self) -> bool:

@@ -6,8 +6,6 @@ Chains must then visit all of them, and the mean of a parameter is that of all c
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,10 +14,10 @@ from numpy.typing import NDArray
 
 from fastkam.diagnostics import checks
 from fastkam.diagnostics.faults import LEAST_DRAWS
-from fastkam.diagnostics.look import EXCHANGED, Finding, listed
+from fastkam.diagnostics.look import EXCHANGED, Finding
 from fastkam.run.faults import after_run
 from fastkam.run.rules import Limits
-from fastkam.search.images import permutations_of_labels
+from fastkam.search.components import MOST_COMPARED, components_of, leading_away, line_of
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -28,12 +26,8 @@ if TYPE_CHECKING:
     from fastkam.run.state import RunState
 
 Array = NDArray[np.float64]
-Order = NDArray[np.intp]
 
 MOST = 60  # evaluations
-SAME = 1e-9  # difference of log densities, relative
-LOWER = 3.0  # log density halfway, below that of the draw: there are two modes
-NUMBERED = re.compile(r"(.*?)_?(\d+)")
 
 
 def with_exchanged(outcome: Outcome, target: Target, options: RunOptions) -> Outcome:
@@ -82,16 +76,17 @@ def exchanged(state: RunState, target: Target) -> tuple[str, int]:
     draws = state.constrain(z[some])
     values = of_x(state, z[some], logp[some])
     made = 0
-    for order in exchanges(state.layout.shapes):
-        if made + 4 > MOST:
+
+    def evaluate(x: Array) -> Array:
+        nonlocal made
+        made += len(x)
+        return evaluated(state, target, x)
+
+    for components in components_of(state.layout.shapes):
+        if made + 3 * min(components.K, MOST_COMPARED) > MOST:
             break
-        images = draws[:, order]
-        made += 2
-        if not same(values, evaluated(state, target, images)) or (images == draws).all():
-            continue
-        made += 1
-        halfway = evaluated(state, target, (draws[:1] + images[:1]) / 2)
-        if not halfway[0] > values[0] - LOWER:
+        order = leading_away(components, draws, values, evaluate)
+        if order is not None:
             return line_of(state.layout.labels, order), made
     return "", made
 
@@ -112,51 +107,3 @@ def of_x(state: RunState, z: Array, logp: Array) -> Array:
     if state.coordinates is None:
         return logp
     return np.asarray(logp - state.coordinates.log_jacobian(z))
-
-
-def same(one: Array, other: Array) -> bool:
-    """Return whether log densities are the same up to rounding."""
-    return bool((np.abs(one - other) <= SAME * np.maximum(1, np.abs(one))).all())
-
-
-def exchanges(shapes: dict[str, tuple[int, ...]]) -> Iterator[Order]:
-    """Yield orders (n_x,) of the elements of x that exchange two components.
-
-    These are the first two of each number K of components that parameters have as their first
-    axis; parameters with numbers in their names; or elements of one vector.
-    """
-    labels = {name: np.arange(int(np.prod(shape))).reshape(shape)
-              for name, shape in shapes.items()}
-    start = 0
-    for name in labels:
-        labels[name] += start
-        start += labels[name].size
-    if len(shapes) == 1 and labels[next(iter(shapes))].ndim == 1:
-        yield from permutations_of_labels(start)
-    for K in sorted({shape[0] for shape in shapes.values() if shape and shape[0] > 1}):
-        order = np.arange(start)
-        for own in labels.values():
-            if own.ndim and len(own) == K:
-                new = own.copy()
-                for axis in [axis for axis in range(own.ndim) if own.shape[axis] == K]:
-                    new = np.take(new, [1, 0, *range(2, K)], axis=axis)
-                order[own.ravel()] = new.ravel()
-        yield order
-    numbers: dict[str, list[str]] = {}
-    for name in shapes:
-        if found := NUMBERED.fullmatch(name):
-            numbers.setdefault(found[1], []).append(name)
-    order = np.arange(start)
-    for names in numbers.values():
-        if len(names) > 1 and shapes[names[0]] == shapes[names[1]]:
-            one, two = labels[names[0]].ravel(), labels[names[1]].ravel()
-            order[one], order[two] = two, one
-    yield order
-
-
-def line_of(labels: list[str], order: Order) -> str:
-    """Return the line for an exchange: of which elements, with which."""
-    first = [i for i, j in enumerate(order) if i < j]
-    names = [[labels[i] for i in some] for some in (first, order[first])]
-    shown = [listed(some[:4], len(some)) for some in names]
-    return f"{EXCHANGED} {shown[0]} with {shown[1]}"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.numerics.periods import Periods
 from fastkam.search.mixture import Mixture
+
+if TYPE_CHECKING:
+    from fastkam.problem.coordinates import Coordinates
+    from fastkam.run.shapes import Layout
 
 Array = NDArray[np.float64]
 Prior = Callable[[int, np.random.Generator], Array]
@@ -18,7 +23,7 @@ LogPrior = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Known:
-    """Hints of a Problem about its density.
+    """Hints about a density, most of them of a Problem.
 
     Attributes
     ----------
@@ -31,12 +36,18 @@ class Known:
         ``log_prior(z)`` returns the part of the log density (n,) that is not the user's function.
     sides : ndarray of int, shape (d,), or None
         1 for coordinates z of which x is low + exp(z), -1 for high - exp(-z), 0 for others.
+    layout : Layout or None
+        The parameters of x.
+    coordinates : Coordinates or None
+        The transforms from z to x.
     """
 
     prior: Prior | None = None
     periods: Periods | None = None
     log_prior: LogPrior | None = None
     sides: NDArray[np.int64] | None = None
+    layout: Layout | None = None
+    coordinates: Coordinates | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

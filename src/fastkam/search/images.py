@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,20 +51,26 @@ def images_of(x: Array, rng: np.random.Generator, most: int = MOST_EXCHANGED) ->
 
 def permutations_of_labels(d: int) -> NDArray[np.intp]:
     """Permutations (n, d) that exchange two of K components with b parameters each, b at least 2.
+    """
+    found = set()
+    for table in tables_of_labels(d):
+        for i, j in zip(*np.triu_indices(len(table), 1), strict=True):
+            one = np.arange(d)
+            one[table[i]], one[table[j]] = table[j], table[i]
+            found.add(tuple(one.tolist()))
+    return np.array(sorted(found), dtype=np.intp).reshape(-1, d)
+
+
+def tables_of_labels(d: int) -> Iterator[NDArray[np.intp]]:
+    """Places (K, b) of the parameters of K components in a vector of d elements, b at least 2.
 
     The parameters of a component are next to each other, or the K values of a parameter are; up to
     MOST_OTHERS parameters that belong to no component may come first or last.
     """
-    found = set()
     for n in range(d, max(3, d - MOST_OTHERS - 1), -1):
-        for first in {0, d - n}:
+        for first in sorted({0, d - n}):
             for K in range(2, min(n // 2, MOST_LABELS) + 1):
-                if n % K:
-                    continue
-                places = first + np.arange(n)
-                for table in (places.reshape(K, n // K), places.reshape(n // K, K).T):
-                    for i, j in zip(*np.triu_indices(K, 1), strict=True):
-                        one = np.arange(d)
-                        one[table[i]], one[table[j]] = table[j], table[i]
-                        found.add(tuple(one.tolist()))
-    return np.array(sorted(found), dtype=np.intp).reshape(-1, d)
+                if n % K == 0:
+                    places = first + np.arange(n)
+                    yield places.reshape(K, n // K)
+                    yield places.reshape(n // K, K).T

@@ -16,6 +16,7 @@ from fastkam.search.ascent import Place, ascended, found_at
 from fastkam.search.covering import covering, flatter_power
 from fastkam.search.cut import CUT
 from fastkam.search.evaluator import Evaluator
+from fastkam.search.fold import take_fold, unfolded
 from fastkam.search.found import Known, Prior, Search
 from fastkam.search.images import try_images
 from fastkam.search.implausible import Implausible
@@ -190,9 +191,7 @@ class Searcher:
 
     def many_from_prior(self, prior: Prior) -> tuple[Array, Array]:
         """Draws from the prior, and their log densities."""
-        x = prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng)
-        if self.evaluate.periods is not None:
-            x = self.evaluate.periods.points(x)
+        x = self.evaluate.wrapped(prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng))
         self.seen.append((x, self.evaluate(x)))
         return self.seen[-1]
 
@@ -394,6 +393,7 @@ class Searcher:
             if q is None and len(window.x) >= FIRST_WINDOW // 2:
                 self.population.approximation = None  # more evaluations would compare it
                 q = self.population.fit(window)
+        points, q = unfolded(self.evaluate, points, q, self.rng)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n, False,
                       self.lines + self.evaluate.passed_over(), q, 0 if q is None else q.n,
                       periods=self.evaluate.periods)
@@ -434,6 +434,7 @@ class Searcher:
             return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                           False, self.lines + self.evaluate.passed_over(), is_constant=True)
         self.say("walkers have reached the mass")
+        self.lines += take_fold(self.evaluate, population, self.seen, self.known)
         window = self.settle(population, most_evaluations)
         self.looking = self.limited and not self.settled
         if len(found := self.rising(population)):
@@ -442,7 +443,8 @@ class Searcher:
         self.cold = cold
         self.evaluate_again(population.x, population.logp)
         n, states = 0 if cold is None else cold.n, window.states()
-        tails, powers = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
+        with self.evaluate.everywhere():
+            tails, powers = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
         if len(tails):
             self.say(f"tails that fall off as a power, x^-{powers.min():.3g}")
         power = flatter_power(tails[:, 1], powers)
@@ -459,6 +461,7 @@ class Searcher:
             if ends:
                 self.say(f"followed {'; '.join(ends)}")
         is_density = self.likelihood_is_density(population)
+        points, cold = unfolded(self.evaluate, points, cold, self.rng)
         if self.looking:
             self.say_ended()
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,

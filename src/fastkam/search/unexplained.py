@@ -66,10 +66,9 @@ def modes_beyond(
         Gradients (n, d) at points (n, d), in place of differences.
     """
     parts = [suspicious(population.evaluate, window, q, *points)]
-    if population.wrap is None:
-        led = unexpected(q, *points, level_of(window))[:MOST_LED]
-        parts.append(led_uphill(
-            population.evaluate, window, q, points[0][led], points[1][led], gradients))
+    led = unexpected(q, *points, level_of(window))[:MOST_LED]
+    parts.append(led_uphill(
+        population.evaluate, window, q, points[0][led], points[1][led], gradients))
     x, logp, steps = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not len(x):
         return x, logp
