@@ -102,7 +102,7 @@ def test_images_have_the_log_densities_that_are_computed_there(problem):
 
 
 def test_a_mixture_has_the_components_of_all_parts(problem):
-    """Compare the log density of the whole mixture with that of its part, which is 6 times as high."""
+    """Compare the log density of the whole mixture with that of its part, 6 times as high."""
     z = states(problem, 6000)
     fold = folded(problem, z)
     within = Mixture.fitted(fold.points(z), np.random.default_rng(0), 1, 6000)
