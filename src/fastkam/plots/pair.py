@@ -44,6 +44,7 @@ OF_DRAWS = (0.5, 0.9)  # masses within the contours of draws
 CELLS = 60  # per axis for the density of draws
 FAR = 3  # times the range of the central 99.8 %, beyond which draws are cut off
 LEAST_CONTOURS = 50  # draws that are needed for contours
+SHORTEST = 0.5067  # standard deviations: the interval that holds a fifth of a normal distribution
 FEW_LETTERS = 14  # letters of a label beside a small panel
 
 WIDE = 0.08  # margin of an axis
@@ -189,9 +190,10 @@ def outside(x, limits):
 def density_of_draws(axes, x, limits):
     """Draw the contours that hold OF_DRAWS of the draws x (chains, n, 2), by a smoothed histogram.
 
-    The standard deviation of the smoothing is Scott's, n^(-1/6) of that of the draws.
+    Its levels are quantiles of the smoothed density at the draws, of which those outside the limits
+    have none. The standard deviation of the smoothing is n^(-1/6) of that of the draws (Scott).
     """
-    from scipy.ndimage import gaussian_filter
+    from scipy.ndimage import gaussian_filter, map_coordinates
 
     points = x.reshape(-1, 2)
     points = points[np.isfinite(points).all(axis=1)]
@@ -200,13 +202,28 @@ def density_of_draws(axes, x, limits):
     counts, *edges = np.histogram2d(points[:, 0], points[:, 1], bins=CELLS, range=limits)
     if not counts.any():
         return
-    # of draws within half the mass: between far modes the standard deviation says nothing of each
-    spread = np.subtract(*np.quantile(points, [0.84, 0.16], axis=0)) / 2
     cell = (limits[:, 1] - limits[:, 0]) / CELLS
+    spread = np.array([scale_of(values) for values in points.T])
     width = np.clip(0.9 * len(points) ** (-1 / 6) * spread / cell, 0.7, CELLS / 10)
-    density = gaussian_filter(counts.T, width[::-1], mode="constant")
+    density = gaussian_filter(counts, width, mode="constant")
     middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
-    lines(axes, middles, density, OF_DRAWS)
+    inside = ((points >= limits[:, 0]) & (points <= limits[:, 1])).all(axis=1)
+    at = np.zeros(len(points))
+    at[inside] = map_coordinates(density, ((points[inside] - limits[:, 0]) / cell - 0.5).T, order=1,
+                                 mode="nearest")
+    lines(axes, middles, density.T, np.quantile(at, 1 - np.array(OF_DRAWS)))
+
+
+def scale_of(values):
+    """The scale of values (n,): the standard deviation if they are normal.
+
+    It is taken from the shortest interval that holds a fifth of the values, so that the distance
+    between separate modes does not matter, or from the central 68 % if these are narrower.
+    """
+    values = np.sort(values)
+    held = max(1, int(0.2 * len(values)))
+    shortest = (values[held:] - values[:-held]).min() / SHORTEST
+    return min(shortest, np.subtract(*np.quantile(values, [0.84, 0.16])) / 2)
 
 
 def plot_2d(
@@ -311,16 +328,21 @@ def contours(axes, logp, bounds, bins):
     if not np.isfinite(values.max()):
         raise ValueError(f"logp must be below +inf, and finite somewhere within the bounds, where "
                          f"its maximum is {values.max()}: give other bounds=, or mend logp")
-    lines(axes, places, np.exp(values - values.max()), MASSES)
+    density = np.exp(values - values.max())
+    lines(axes, places, density, holding(density, MASSES))
 
 
-def lines(axes, places, density, masses):
-    """The contours of a density on a grid that hold these shares of its mass."""
+def holding(density, masses):
+    """The levels of a density on a grid above which it has these shares of its mass."""
     descending = np.sort(density, axis=None)[::-1]
     held = np.cumsum(descending) / descending.sum()
     last = len(descending) - 1
-    levels = np.unique([descending[min(np.searchsorted(held, mass), last)] for mass in masses])
-    axes.contour(*places, density, levels, colors="black", linewidths=0.8)
+    return [descending[min(np.searchsorted(held, mass), last)] for mass in masses]
+
+
+def lines(axes, places, density, levels):
+    """Draw the contours of a density on a grid at these levels."""
+    axes.contour(*places, density, np.unique(levels), colors="black", linewidths=0.8)
 
 
 def check_pair(result, pair, *, extras=False):
