@@ -26,6 +26,7 @@ from fastkam.diagnostics.agreement import LEAST_ESS, MOST_R_HAT
 from fastkam.diagnostics.checks import rejected_points
 from fastkam.diagnostics.table import Summary, cell, decimals
 from fastkam.parameters import Parameters
+from fastkam.plots.select import worst_first
 from fastkam.run.files import check_output, replacing
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
@@ -135,8 +136,8 @@ def table_of(table: Summary) -> str:
     shown, d = np.arange(len(table)), len(table)
     note = ""
     if d > MOST_ROWS:
-        ess = np.nan_to_num(np.fmin(table["ess_bulk"], table["ess_tail"]), nan=-1.0)
-        shown = np.sort(np.argsort(ess, kind="stable")[:MOST_ROWS])
+        ess = np.fmin(table["ess_bulk"], table["ess_tail"])
+        shown = np.sort(worst_first(ess, table["sd"])[:MOST_ROWS])
         note = (f"<p>{MOST_ROWS} of {d} coordinates, those with the smallest effective sample "
                 "sizes.</p>")
     head = "".join(f"<th>{escape(name)}</th>" for name in ("", *table.columns))

@@ -47,6 +47,7 @@ def chosen(result, var_names, most, least=1):
 
     By default they are those of all coordinates or, if there are more than `most`, of those with
     the smallest effective sample sizes, in their order in a point; the first, if no size is known.
+    Coordinates with the same value in all draws, which a transform fixes, are chosen last.
     """
     draws = check_some(result, least)
     if var_names is not None:
@@ -58,13 +59,21 @@ def chosen(result, var_names, most, least=1):
         return Shown(draws, labels, "")
     every = max(1, -(-draws.size // MOST_MEASURED))
     with np.errstate(all="ignore"):
-        ess = measure(np.ascontiguousarray(draws[:, ::every]))[COLUMNS.index("ess_bulk")]
-    order = np.argsort(np.nan_to_num(ess, nan=-1.0), kind="stable")
-    which = sorted(int(i) for i in order[:most])
+        table = dict(zip(COLUMNS, measure(np.ascontiguousarray(draws[:, ::every])), strict=True))
+    ess = table["ess_bulk"]
+    which = sorted(int(i) for i in worst_first(ess, table["sd"])[:most])
     why = "those with the smallest effective sample sizes" if np.isfinite(ess).any() else (
         "the first, since the effective sample sizes are unknown")
     return Shown(draws[:, :, which], [labels[i] for i in which],
                  f"{most} of {d} coordinates, {why} (var_names= chooses)")
+
+
+def worst_first(ess, sd):
+    """The indices of coordinates by effective sample size: first those for which it is unknown.
+
+    Coordinates whose standard deviation is 0 are last: none of their draws differ, in any chain.
+    """
+    return np.argsort(np.where(sd == 0, np.inf, np.nan_to_num(ess, nan=-1.0)), kind="stable")
 
 
 def thinned(draws, most):
