@@ -18,6 +18,7 @@ from fastkam.plots.select import (
     check_some,
     chosen,
     drawable,
+    not_finite,
     thinned,
     widened,
 )
@@ -122,10 +123,10 @@ def plot_pair(
     frame(axes, what.labels)
     if ax is None:
         figure.align_labels()
-    away, lost = outside(x, limits), int((~np.isfinite(x).all(axis=-1)).sum())
-    say(figure, ax, [what.note] + [f"{n} of {x[:, :, 0].size} draws {how}" for n, how in (
-        (away, "outside the axes"), (lost, "not finite")) if n]
-        + [beyond(true, limits, what.labels)])
+    away = outside(x, limits)
+    say(figure, ax, [
+        what.note, f"{away} of {x[:, :, 0].size} draws outside the axes" if away else "",
+        not_finite(x), beyond(true, limits, what.labels)])
     return figure
 
 
@@ -264,6 +265,10 @@ def plot_2d(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Notes
+    -----
+    If some draws are not finite, the figure says how many there are.
     """
     draws = check_some(result)
     pair = check_pair(result, pair, extras=True)
@@ -280,7 +285,7 @@ def plot_2d(
     axes[0, 0].set(xlabel=plain(labels[0]), ylabel=plain(labels[1]))
     if equal:
         axes[0, 0].set_aspect("equal", adjustable="box")
-    say(figure, ax, [beyond(true, limits, labels)])
+    say(figure, ax, [not_finite(draws), beyond(true, limits, labels)])
     return figure
 
 

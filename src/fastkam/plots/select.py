@@ -82,6 +82,13 @@ def thinned(draws, most):
     return drawable(draws[:, ::every]), every
 
 
+def not_finite(draws):
+    """A note on the draws (chains, n, k) that are not finite; "" if all are."""
+    x, _ = thinned(draws, max(1, MOST_COUNTED // len(draws)))
+    lost = int((~np.isfinite(x).all(axis=-1)).sum())
+    return f"{lost} of {x[..., 0].size} draws not finite" if lost else ""
+
+
 def drawable(x):
     """x with LARGEST in the place of finite numbers beyond it."""
     return np.where(np.isfinite(x), np.clip(x, -LARGEST, LARGEST), x)

@@ -135,7 +135,9 @@ def few_ticks(axes, x=5, y=4, *, whole=False):
 
     steps = [1, 2, 5, 10]
     if x and axes.get_xscale() == "linear":
-        axes.xaxis.set_major_locator(MaxNLocator(x, steps=steps, integer=whole))
+        least = 1 if whole else 2  # of two ticks within one unit, one is no integer
+        axes.xaxis.set_major_locator(MaxNLocator(x, steps=steps, integer=whole,
+                                                 min_n_ticks=least))
     if y and axes.get_yscale() == "linear":
         axes.yaxis.set_major_locator(MaxNLocator(y, steps=steps))
 

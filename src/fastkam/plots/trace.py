@@ -14,6 +14,7 @@ from fastkam.plots.select import (
     MOST_COUNTED,
     MOST_POINTS,
     chosen,
+    not_finite,
     spaced,
     thinned,
     widened,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 MOST_BARS = 8  # chains with a row of bars each; more are an image with a row each
 BINS = 20  # bins of ranks
+LEAST_RANKED = 5  # draws of a chain for each bin of ranks
 
 
 def plot_trace(
@@ -89,7 +91,8 @@ def plot_trace(
 
     Notes
     -----
-    For long chains only every k-th draw is shown, and the figure says so.
+    For long chains only every k-th draw is shown, and the figure says so; it also says how many
+    draws are not finite. These have no ranks.
     """
     bins = check_integer("bins", bins, least=1, most=MOST_BINS)
     what = chosen(result, var_names, most)
@@ -116,7 +119,8 @@ def plot_trace(
     for row in axes[:-1]:
         for one in row:
             one.tick_params(labelbottom=False)
-    say(figure, ax, [what.note, spaced(every), beyond(true, limits, what.labels)])
+    say(figure, ax, [what.note, spaced(every), not_finite(what.draws),
+                     beyond(true, limits, what.labels)])
     return figure
 
 
@@ -187,6 +191,11 @@ def plot_rank(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Notes
+    -----
+    At least ten draws a chain are needed, 20 of a single one. Draws that are not finite have no
+    ranks, and the figure says how many there are.
     """
     what = chosen(result, var_names, most)
     if check_backend(backend, ax) == "arviz":
@@ -198,31 +207,36 @@ def plot_rank(
         every = rank_bars(one, what.draws[:, :, i])
         title(one, label)
         one.set_xlabel("rank", fontsize=8)
-    say(figure, ax, [what.note, f"ranks of {spaced(every)}" if every > 1 else ""])
+    say(figure, ax, [what.note, f"ranks of {spaced(every)}" if every > 1 else "",
+                     not_finite(what.draws)])
     return figure
 
 
 def rank_bars(axes, x):
-    """Draw stacked histograms of the ranks of x (chains, draws); return the spacing of draws."""
+    """Draw stacked histograms of the ranks of x (chains, draws); return the spacing of draws.
+
+    Draws that are not finite have no ranks. If there are no bars to compare, a text says why.
+    """
     x, every = thinned(x, max(1, MOST_COUNTED // len(x)))
-    if not len(finite(x)):
-        explain(axes, "not finite")
-        axes.set(xticks=[], yticks=[])
-        quiet(axes)
-        return every
     names = [str(k) for k in range(len(x))]
     if len(x) == 1 and x.shape[1] > 1:
         half = x.shape[1] // 2
         x, names = x[:, -2 * half:].reshape(2, half), ["1st half", "2nd half"]
-    chains, n = x.shape
-    # draws that are not finite count as the largest; equal ones are in random order
-    values = np.nan_to_num(x, nan=np.inf, posinf=np.inf, neginf=-np.inf).ravel()
-    order = np.lexsort((np.random.default_rng(0).random(x.size), values))
-    ranks = np.empty(x.size)
-    ranks[order] = np.arange(1, x.size + 1)
-    bins = int(np.clip(n // 5, 1, BINS))
-    edges = np.linspace(0.5, x.size + 0.5, bins + 1)
-    heights = np.array([np.histogram(row, edges)[0] for row in ranks.reshape(x.shape)]) * bins / n
+    known, values, chains = np.isfinite(x), finite(x), len(x)
+    bins = min(BINS, values.size // (LEAST_RANKED * chains))
+    if bins < 2 or (values == values[0]).all():
+        explain(axes, "not finite" if not values.size else "too few draws" if bins < 2
+                else "never moves")
+        axes.set(xticks=[], yticks=[])
+        quiet(axes)
+        return every
+    # equal draws are in random order
+    order = np.lexsort((np.random.default_rng(0).random(values.size), values))
+    ranks = np.full(x.shape, np.nan)
+    ranks[known] = np.argsort(order) + 1
+    edges = np.linspace(0.5, values.size + 0.5, bins + 1)
+    heights = np.array([np.histogram(finite(row), edges)[0] * bins / max(1, len(finite(row)))
+                        for row in ranks])
     if chains > MOST_BARS:
         axes.imshow(heights, aspect="auto", cmap="Greys", vmin=0, vmax=2, origin="lower",
                     extent=(edges[0], edges[-1], -0.5, chains - 0.5), interpolation="nearest")
