@@ -109,14 +109,20 @@ def write(
         arrays |= {prefix + name: value for name, value in some.items()}
     with Shield(), replacing(path, aside) as file:
         write_members(file, arrays)
+        if isinstance(run.trace, StoredTrace) and is_state_of(run.trace.store, path):
+            run.trace.store.check_own()
 
 
 def described(trace: StoredTrace, path: str | os.PathLike[str]) -> dict[str, Any]:
     """Header of a file for a run with a store; no path where the file is in the store."""
     store = trace.store
-    inside = place_of(path) == store.state_path
-    return {"path": "" if inside else str(store.path), "id": trace.identity,
+    return {"path": "" if is_state_of(store, path) else str(store.path), "id": trace.identity,
             "section": trace.section, "revision": trace.revision}
+
+
+def is_state_of(store: Store, path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of the state in a store."""
+    return place_of(path) == store.state_path
 
 
 def read(

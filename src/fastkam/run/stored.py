@@ -167,9 +167,10 @@ class StoredTrace(StoredRows):
         try:
             self.write(todo)
         except OSError as error:
-            code = error.errno or errno.EIO
-            raise OSError(code, f"store={str(self.store.path)!r} cannot be written: "
-                                f"{error.strerror or error}") from error
+            code, path = error.errno or errno.EIO, str(self.store.path)
+            where = f" ({error.filename})" if str(error.filename or path) != path else ""
+            raise OSError(code, f"store={path!r} cannot be written: "
+                                f"{error.strerror or error}{where}") from error
         for k, stop in todo:
             n, rest = stop - int(self.base[k]), int(self.counts[k]) - stop
             self.base[k] = stop

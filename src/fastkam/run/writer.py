@@ -146,6 +146,7 @@ class CheckpointWriter:
         assert isinstance(run.warmup, StoredTrace)
         self.revision = (run.trace.revision if self.revision is None else self.revision) + 1
         run.trace.revision = self.revision
+        store.check_own()
         store.sync()
         checkpoint.write(store.state_path, run)
         if not self.tidy:  # the sections before thinning, or before a longer warm-up
@@ -192,5 +193,6 @@ def moved_into(store: Store, run: RunState) -> RunState:
     assert isinstance(run.warmup, Trace)
     store.create()
     section = UNDECIDED if run.undecided else DRAWS
-    return replace(run, trace=StoredTrace.of(run.trace, store, section),
-                   warmup=StoredTrace.of(run.warmup, store, WARMUP))
+    with store.writing():
+        return replace(run, trace=StoredTrace.of(run.trace, store, section),
+                       warmup=StoredTrace.of(run.warmup, store, WARMUP))

@@ -58,6 +58,7 @@ class Npy(Store):
 
     def add(self, section: str, column: str, chains: int, tail: tuple[int, ...], dtype: Any,
             block: int) -> None:
+        self.check_own()
         (self.path / section).mkdir(exist_ok=True)
         for k in range(chains):
             with suppress(FileExistsError), open(self.file(section, column, k), "xb") as file:
@@ -86,12 +87,14 @@ class Npy(Store):
     def write(self, section: str, column: str, k: int, start: int, rows: NDArray[Any]) -> None:
         tail, dtype, before = self.form(section, column)
         place = before + start * dtype.itemsize * prod(tail)
-        self.put(self.file(section, column, k), np.ascontiguousarray(rows, dtype), place)
+        self.put(self.file(section, column, k), np.ascontiguousarray(rows, dtype), place,
+                 size=place)
 
     def publish(self, section: str, columns: list[str], k: int, count: int) -> None:
         for column in columns:
-            tail, dtype, _ = self.form(section, column)
-            self.put(self.file(section, column, k), header(count, tail, dtype), 0)
+            tail, dtype, before = self.form(section, column)
+            self.put(self.file(section, column, k), header(count, tail, dtype), 0,
+                     size=before + count * dtype.itemsize * prod(tail))
 
     def read(self, section: str, column: str, k: int, rows: Rows) -> NDArray[Any]:
         tail, dtype, before = self.form(section, column)

@@ -67,6 +67,7 @@ class Store(ABC):
         except ValueError as error:  # a zero byte, or half of a surrogate pair
             raise ValueError(f"store must be a path, not {shown(path)}: {error}") from None
         self.lock: int | None = None
+        self.own: tuple[str, int, int] | None = None  # path, device and inode of the locked file
         self.blocked = False
         self.dirty: set[Path] = set()  # files that may not be on the disk yet
         self.known: tuple[tuple[int, int], str] | None = None  # see `check_identity`
@@ -127,14 +128,23 @@ class Store(ABC):
 
     def clear(self, section: str) -> None:
         """Remove a section; traces of its rows so far are refused from then on."""
+        self.check_own()
         self.remove(section)
         self.removals[section] = self.removals.get(section, 0) + 1
 
-    def put(self, path: Path, data: Any, place: int) -> None:
-        """Write bytes into a file; FileNotFoundError if it was deleted."""
+    def put(self, path: Path, data: Any, place: int, size: int) -> None:
+        """Write bytes into a file that has at least `size` bytes.
+
+        FileNotFoundError if it was deleted, or is that of another run; OSError if it was cut.
+        """
         view = memoryview(data).cast("B")
         number = os.open(path, os.O_WRONLY)
         try:
+            found = os.fstat(number).st_size
+            if found < size:  # bytes beyond its end would leave zeros before them
+                raise OSError(errno.EIO, f"a file was cut to {found} bytes during the run",
+                              str(path))
+            self.check_own()  # once the file is open, so that it cannot be exchanged any more
             while len(view):
                 written = os.pwrite(number, view, place)
                 if not written:
@@ -221,6 +231,24 @@ class Store(ABC):
             raise ValueError(f"the draws of this run are not in {str(self.path)!r} any more: that "
                              "store belongs to another run now")
 
+    def check_own(self) -> None:
+        """Raise FileNotFoundError if the path leads to another folder than that which is locked.
+
+        It has been moved or deleted, and another run may have made a store there. The lock tells
+        them apart, since no other file gets the inode of one that is open.
+        """
+        if self.own is None:
+            return
+        path, *own = self.own
+        with suppress(OSError):
+            found = os.stat(path)
+            if own == [found.st_dev, found.st_ino]:
+                return
+        raise FileNotFoundError(
+            errno.ENOENT, "this folder, or the file lock in it, was moved, deleted or replaced "
+                          "during the run; resume from the folder where it is now",
+            str(self.path))
+
     @contextmanager
     def writing(self) -> Iterator[Self]:
         """A context in which this process alone writes; BlockingIOError if another one does."""
@@ -240,7 +268,8 @@ class Store(ABC):
 
     def take_lock(self) -> None:
         """Lock the store, if the file system has locks."""
-        lock = os.open(self.state_path.parent / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        path = self.state_path.parent / LOCK
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -251,16 +280,17 @@ class Store(ABC):
                 "give another path") from None
         except OSError:  # a file system without locks
             pass
-        self.lock = lock
+        status = os.fstat(lock)
+        self.lock, self.own = lock, (str(path), status.st_dev, status.st_ino)
 
     def close_lock(self) -> None:
         """Close the locked file, which releases the lock."""
-        lock, self.lock = self.lock, None
+        lock, self.lock, self.own = self.lock, None, None
         if lock is not None:
             os.close(lock)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"lock": None, "known": None}
+        return self.__dict__ | {"lock": None, "own": None, "known": None}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
 ADVICE = "pip install fastkam[zarr]; or give store= a path without .zarr, for a folder of .npy"
 LEVELS = {"zstd": 1, "gzip": 1, "lz4": 1}  # by default: quick rather than small
 COUNTS, STATE = "counts", "state"
+COUNT = np.dtype("<i8")
 DIMS = ("chain", "draw")
 
 
 class Form:
     """The metadata of a column, zarr.json of format 3, which is read and written here.
+
+    `check` is called before they are replaced, and raises an error if they must not be.
 
     Attributes
     ----------
@@ -36,8 +41,8 @@ class Form:
     compressed : bool
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, check: Callable[[], None]) -> None:
+        self.path, self.check = path, check
         self.metadata: dict[str, Any] = json.loads(path.read_text())
         self.rows = int(self.metadata["shape"][1])
         self.chunks = tuple(self.metadata["chunk_grid"]["configuration"]["chunk_shape"])
@@ -49,6 +54,7 @@ class Form:
         self.metadata["shape"][1] = self.rows = rows
         temporary = self.path.with_name(f"{self.path.name}.new")
         temporary.write_text(json.dumps(self.metadata))
+        self.check()
         os.replace(temporary, self.path)
 
 
@@ -132,30 +138,32 @@ class Zarr(Store):
 
     def add(self, section: str, column: str, chains: int, tail: tuple[int, ...], dtype: Any,
             block: int) -> None:
+        self.check_own()
         with self.alone:
             group = self.zarr.open_group(self.path, mode="r+").require_group(section)
             for name, shape, chunks, kind in (
                     (column, (chains, block, *tail), (1, block, *tail), dtype),
-                    (COUNTS, (chains,), (1,), "<i8")):
-                if name in group:
-                    continue
-                group.create_array(
-                    name, shape=shape, chunks=chunks, dtype=kind,
-                    compressors=self.codecs() if name == column else None,
-                    config={"write_empty_chunks": True},
-                    dimension_names=(*DIMS, *(f"{column}_dim_{i}" for i in range(len(tail)))
-                                     )[: len(shape)])
-                for k in range(chains):
-                    folder = self.path / section / name / "c"
-                    (folder / str(k) if len(shape) > 1 else folder).mkdir(
-                        parents=True, exist_ok=True)
+                    (COUNTS, (chains,), (1,), COUNT)):
+                if name not in group:
+                    group.create_array(
+                        name, shape=shape, chunks=chunks, dtype=kind,
+                        compressors=self.codecs() if name == column else None,
+                        config={"write_empty_chunks": True},
+                        dimension_names=(*DIMS, *(f"{column}_dim_{i}" for i in range(len(tail)))
+                                         )[: len(shape)])
+            for k in range(chains):
+                (self.path / section / column / "c" / str(k)).mkdir(parents=True, exist_ok=True)
+                count = self.path / section / COUNTS / "c" / str(k)
+                count.parent.mkdir(exist_ok=True)
+                with suppress(FileExistsError), open(count, "xb") as file:
+                    file.write(bytes(COUNT.itemsize))
 
     def form(self, section: str, column: str) -> Form:
         """The form of a column, from its metadata; reading them by zarr takes much longer."""
         path = f"{section}/{column}"
         with self.alone:
             if path not in self.forms:
-                self.forms[path] = Form(self.path / path / self.MARK)
+                self.forms[path] = Form(self.path / path / self.MARK, self.check_own)
             return self.forms[path]
 
     def resize(self, section: str, column: str, rows: int) -> None:
@@ -168,8 +176,7 @@ class Zarr(Store):
     def write(self, section: str, column: str, k: int, start: int, rows: NDArray[Any]) -> None:
         stop, folder = start + len(rows), self.path / section / column
         with self.alone:  # its shape and its metadata are those of all chains
-            if not (self.path / self.MARK).exists():  # zarr would make folders again
-                raise FileNotFoundError(errno.ENOENT, "it has been deleted", str(self.path))
+            self.check_own()  # zarr would make folders again
             form = self.form(section, column)
             block = form.chunks[1]
             if form.rows < stop:
@@ -179,34 +186,47 @@ class Zarr(Store):
             paths = [folder / "c" / str(k) / f"{i}{end}"
                      for i in range(start // block, -(-stop // block))]
             if form.compressed:
-                self.array(section, column)[k, start:stop] = rows
-                self.dirty.update(paths)
+                self.write_compressed(self.array(section, column), paths, k, start, rows)
         if not form.compressed:
             self.write_plain(paths, np.ascontiguousarray(rows, form.dtype), start, form.chunks)
+
+    def write_compressed(self, array: Any, paths: list[Path], k: int, start: int,
+                         rows: NDArray[Any]) -> None:
+        """Write rows into compressed chunks; OSError if the first, which has others, is damaged."""
+        if start % array.chunks[1] and not paths[0].exists():  # zarr would take zeros for them
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(paths[0]))
+        try:
+            array[k, start : start + len(rows)] = rows
+        except OSError:
+            raise
+        except Exception as error:  # each codec has its own
+            raise OSError(errno.EIO, f"a file was damaged during the run: {error}",
+                          str(paths[0])) from error
+        self.dirty.update(paths)
 
     def write_plain(self, paths: list[Path], rows: NDArray[Any], start: int,
                     chunks: tuple[int, ...]) -> None:
         """Write rows into chunks without compression, files of their bytes as they are.
 
-        zarr would read and write a whole chunk for each piece of it.
+        zarr would read and write a whole chunk for each piece of it. A chunk with earlier rows must
+        be there.
         """
         block, size = chunks[1], rows.dtype.itemsize * prod(chunks[2:])
         first = start // block
         for i, path in enumerate(paths, first):
-            if not path.exists():
+            a, b = max(start, i * block), min(start + len(rows), (i + 1) * block)
+            if a == i * block:
+                self.check_own()
                 for folder in list(path.parents)[len(chunks) - 3 :: -1] if len(chunks) > 2 else []:
                     folder.mkdir(exist_ok=True)
-                with open(path, "xb") as file:
+                with open(path, "ab") as file:
                     file.truncate(block * size)
-            a, b = max(start, i * block), min(start + len(rows), (i + 1) * block)
-            self.put(path, rows[a - start : b - start], (a - i * block) * size)
+            self.put(path, rows[a - start : b - start], (a - i * block) * size, size=block * size)
 
     def publish(self, section: str, columns: list[str], k: int, count: int) -> None:
         self.counts[section] = max(self.counts.get(section, 0), count)
         path = self.path / section / COUNTS / "c" / str(k)
-        if not path.exists():
-            path.touch()
-        self.put(path, np.array([count], "<i8"), 0)
+        self.put(path, np.array([count], COUNT), 0, size=COUNT.itemsize)
 
     def finish(self) -> None:
         """Set the shapes to those of the longest chains."""
