@@ -194,8 +194,10 @@ def wanted(result: Result) -> list[tuple[Any, str]]:
     ]
     if any(len(values[0]) > 1 and (values != values[:, :1]).any()
            for name, values in result.adaptation.items() if name != "step"):
-        found.append((plots.plot_adaptation, "Adaptation: what the sampler learned in warm-up. It "
-                                             "should have settled at the right edge."))
+        found.append((plots.plot_adaptation, "Adaptation: what the sampler learned in warm-up, in "
+                                             "its units (after transforms, divided by "
+                                             "result.scales). It should have settled at the right "
+                                             "edge."))
     if any(isinstance(one, Coupled) for one in kinds(result.sampler)):
         found.append((plots.plot_ladder, "Ladder of the tempering: swap rates should be nearly "
                                          "equal, and round trips many."))

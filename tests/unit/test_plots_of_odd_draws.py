@@ -6,6 +6,7 @@ from runs import sample
 from test_plots import saved, with_draws
 
 import fastkam as fk
+from fastkam import report
 from fastkam.plots import select, style
 
 pytest.importorskip("matplotlib")
@@ -87,6 +88,17 @@ def test_a_field_of_one_element_has_a_color_for_each_chain():
                     sampler="ram", progress=False)
     lines = fk.plots.plot_adaptation(result).axes[0].lines
     assert [line.get_color() for line in lines] == list(style.COLORS[:3])
+
+
+def test_learned_fields_are_in_the_units_of_the_sampler(tmp_path):
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(2), draws=10, tune=100, chains=2, seed=1,
+                    sampler="ram", progress=False)
+    figure = fk.plots.plot_adaptation(result)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["sampler's units"]
+    assert "after transforms, divided by result.scales" in figure.texts[0].get_text()
+    saved(figure, tmp_path)
+    captions = dict(report.wanted(result))
+    assert "divided by result.scales" in captions[fk.plots.plot_adaptation]
 
 
 def test_ellipses_are_within_the_axes():

@@ -41,6 +41,9 @@ def plot_adaptation(
     by more than a factor of 10. A line that is still rising or falling at the right edge indicates
     that a longer warm-up (``tune=``) is needed.
 
+    All values are in the units of the sampler: of the coordinates after transforms, divided by
+    ``result.scales``.
+
     Parameters
     ----------
     result : Result
@@ -75,7 +78,8 @@ def plot_adaptation(
     for one, name in zip(axes, which, strict=True):
         draw_course(one, name, steps, fields[name], course[name].shape[2:])
     several = any(fields[name].shape[2] > 1 for name in which)
-    say(figure, ax, [note, "one color per element, one line per chain" if several else ""])
+    say(figure, ax, [note, "one color per element, one line per chain" if several else "",
+                     "sampler's units: after transforms, divided by result.scales"])
     return figure
 
 
@@ -125,5 +129,6 @@ def draw_course(axes, name, steps, values, shape):
         axes.set_yscale("log")
     few_ticks(axes, whole=True)
     axes.set_xlabel("step of warm-up", fontsize=8)
+    axes.set_ylabel("sampler's units", fontsize=7)
     thousands(axes.xaxis)
     quiet(axes)
