@@ -31,7 +31,7 @@ class Until:
 
 @pytest.mark.parametrize("how", ["moved", "deleted"])
 def test_a_run_does_not_write_into_the_store_of_another(place, how):
-    """It ends, and the other run, which has made a store of the same path, keeps its draws."""
+    """The other run, which has made a store of the same path, keeps its draws."""
     others, options = [], OPTIONS | {"draws": 900, "seed": 9}
 
     def exchange():
@@ -55,7 +55,7 @@ def test_a_run_does_not_write_into_the_store_of_another(place, how):
 
 
 def test_the_state_does_not_go_into_the_store_of_another_run(place, monkeypatch):
-    """Nor if the folder is exchanged while the state is being written."""
+    """The folder is exchanged while the state is being written."""
     fsync, armed = os.fsync, []
 
     def exchange(number):
