@@ -124,6 +124,7 @@ class Outputs(Diagnosed):
 
         return to_arviz(self.equally_weighted())
 
+    @checked_names
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write a report of the run to the HTML file `path`: one file that needs no network.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastkam.arguments import check_list, near, shown
+from fastkam.arguments import check_list, checked_names, near, shown
 from fastkam.plots.style import (
     few_ticks,
     look_of,
@@ -27,6 +27,7 @@ MOST_FIELDS = 9
 MOST_ELEMENTS = 6  # elements of a vector or a matrix that are shown
 
 
+@checked_names
 def plot_adaptation(
     result: Result,
     names: str | Iterable[str] | None = None,

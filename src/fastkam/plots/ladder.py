@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastkam.arguments import checked_names
 from fastkam.diagnostics.tempering import tempering
 from fastkam.plots.style import COLORS, GRAY, few_ticks, grid, look_of, quiet
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 MOST_LINES = 8  # chains with a line each
 
 
+@checked_names
 def plot_ladder(
     result: Result,
     *,

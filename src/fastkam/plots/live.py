@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fastkam.arguments import check_integer, check_number, import_extra, shown
+from fastkam.arguments import check_integer, check_number, checked_names, import_extra, shown
 from fastkam.plots.style import ADVICE, GRAY, few_ticks, new_figure, plain, quiet, title
 from fastkam.plots.trace import trace_row
 from fastkam.progress import text
@@ -55,6 +55,7 @@ class LiveFigure(Notebook):
 
     cost = 20  # the interval is at least this many times the duration of a drawing
 
+    @checked_names
     def __init__(
         self, path: str | os.PathLike[str] | None = None, *, var_names: Any = None,
         draws: int = 1000, most: int = 4, seconds: float = 5.0,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_integer, checked_names
 from fastkam.diagnostics.draws import autocorrelation
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
 from fastkam.plots.select import chosen
@@ -38,6 +38,7 @@ MOST_QUICK = 2_000_000  # most numbers for which POINTS sizes are used
 ENOUGH = 400  # effective draws
 
 
+@checked_names
 def plot_autocorr(
     result: Result,
     var_names: str | Iterable[str] | None = None,
@@ -104,6 +105,7 @@ def plot_autocorr(
     return figure
 
 
+@checked_names
 def plot_ess(
     result: Result,
     var_names: str | Iterable[str] | None = None,

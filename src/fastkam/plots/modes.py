@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam.arguments import check_array, check_list, real_array, shown
+from fastkam.arguments import check_array, check_list, checked_names, real_array, shown
 from fastkam.diagnostics.draws import check_probabilities, mode_indices
 from fastkam.plots.select import MOST_COUNTED, check_some, spaced, thinned
 from fastkam.plots.style import (
@@ -32,6 +32,7 @@ MOST_NAMED = 7  # modes with a color and a line each
 MOST_MODES = 10_000
 
 
+@checked_names
 def plot_modes(
     result: Result,
     modes: ArrayLike | Callable[..., Any] | None = None,

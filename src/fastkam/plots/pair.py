@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_flag, check_integer, check_list, near, real_array, shown
+from fastkam.arguments import (
+    check_flag,
+    check_integer,
+    check_list,
+    checked_names,
+    near,
+    real_array,
+    shown,
+)
 from fastkam.diagnostics.distances import check_bounds
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
 from fastkam.plots.select import (
@@ -51,6 +59,7 @@ FEW_LETTERS = 14  # letters of a label beside a small panel
 WIDE = 0.08  # margin of an axis
 
 
+@checked_names
 def plot_pair(
     result: Result,
     var_names: str | Iterable[str] | None = None,
@@ -227,6 +236,7 @@ def scale_of(values):
     return min(shortest, np.subtract(*np.quantile(values, [0.84, 0.16])) / 2)
 
 
+@checked_names
 def plot_2d(
     result: Result,
     pair: Sequence[int | str] = (0, 1),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.fault import Fault
 from fastkam._core.engine.group import Group
-from fastkam.arguments import check_flag, check_generator, check_integer, shown
+from fastkam.arguments import check_flag, check_generator, check_integer, checked_names, shown
 from fastkam.density.forms import as_target
 from fastkam.density.target import Target
 from fastkam.diagnostics.distances import check_bounds
@@ -36,6 +36,7 @@ NORMAL = ("rwm", "am", "rbam", "gam", "ram", "arwm", "cholam", "kam", "ckam", "g
           "gadmala", "fishermala")
 
 
+@checked_names
 def plot_proposals(
     result: Result,
     pair: Sequence[int | str] = (0, 1),

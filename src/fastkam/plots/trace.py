@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_integer, checked_names
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
 from fastkam.plots.select import (
     MOST_BINS,
@@ -45,6 +45,7 @@ BINS = 20  # bins of ranks
 LEAST_RANKED = 5  # draws of a chain for each bin of ranks
 
 
+@checked_names
 def plot_trace(
     result: Result,
     var_names: str | Iterable[str] | None = None,
@@ -161,6 +162,7 @@ def edges_of(x, bins):
     return np.linspace(low, high, bins + 1)
 
 
+@checked_names
 def plot_rank(
     result: Result,
     var_names: str | Iterable[str] | None = None,

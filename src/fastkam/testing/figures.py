@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastkam.arguments import check_integer, check_number, near
+from fastkam.arguments import check_integer, check_list, check_number, near, shown
 from fastkam.plots.style import new_figure, plain
 from fastkam.testing.ranks import band, counts_below
 
@@ -21,34 +21,35 @@ KINDS = ("ecdf", "histogram")
 RIGHT, WRONG, BAND = "C0", "C3", "0.87"
 
 
-def plot_ranks(found: Calibration, kind: str, names: Sequence[str] | None, columns: int | None,
-               width: float | None) -> Any:
+def plot_ranks(found: Calibration, kind: str, names: str | Sequence[str] | None,
+               columns: int | None, width: float | None) -> Any:
     """The figure of `Calibration.plot`, which describes the parameters."""
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
-    shown = list(found.p_values)[:MOST_PANELS] if names is None else list(names)
-    for name in shown:
-        if name not in found.ranks:
-            raise ValueError(f"names has {name!r}, and ranks are of {', '.join(found.ranks)}"
+    wanted = list(found.p_values)[:MOST_PANELS] if names is None else names
+    wanted = [wanted] if isinstance(wanted, str) else check_list("names", wanted)
+    for name in wanted:
+        if not isinstance(name, str) or name not in found.ranks:
+            raise ValueError(f"names has {shown(name)}, and ranks are of {', '.join(found.ranks)}"
                              f"{near(name, found.ranks)}")
-    if not shown:
+    if not wanted:
         raise ValueError("there are no ranks to plot")
     if columns is None:
-        columns = min(MOST_COLUMNS, int(np.ceil(np.sqrt(len(shown)))))
-    columns = min(check_integer("columns", columns, least=1), len(shown))
-    rows = -(-len(shown) // columns)
+        columns = min(MOST_COLUMNS, int(np.ceil(np.sqrt(len(wanted)))))
+    columns = min(check_integer("columns", columns, least=1), len(wanted))
+    rows = -(-len(wanted) // columns)
     natural = PANEL * columns + (ALONE if columns == 1 else 0)
     width = natural if width is None else check_number("width", width, above=0)
     figure = new_figure(width, (HEIGHT * rows + 0.3) * max(0.7, min(1.3, width / natural)))
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     draw, rate = (DRAW[kind], found.false_alarm_rate / len(found.ranks))
     wrong = set(found.deviating)
-    for axes, name in zip(panels.flat, shown, strict=False):
+    for axes, name in zip(panels.flat, wanted, strict=False):
         draw(axes, found.ranks[name], found.draws, rate, WRONG if name in wrong else RIGHT)
         axes.set_title(f"{plain(name)}, p = {found.p_values[name]:.2g}", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
-    for axes in panels.flat[len(shown):]:
+    for axes in panels.flat[len(wanted):]:
         axes.set_visible(False)
     figure.supxlabel("rank / draws", fontsize=8)
     figure.supylabel("ECDF - uniform" if kind == "ecdf" else "fits / expected", fontsize=8)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.arguments import checked_names
 from fastkam.diagnostics.table import WIDTH, aligned
 from fastkam.testing.figures import plot_ranks
 from fastkam.testing.fits import LOG_LIKELIHOOD, SPARE, Fit
@@ -101,7 +102,8 @@ class Calibration:
         least = self.false_alarm_rate / max(1, len(self.ranks))
         return [name for name, p in self.p_values.items() if p < least]
 
-    def plot(self, kind: str = "ecdf", *, names: Sequence[str] | None = None,
+    @checked_names
+    def plot(self, kind: str = "ecdf", *, names: str | Sequence[str] | None = None,
              columns: int | None = None, width: float | None = None) -> Any:
         """A figure with a panel for each quantity, the worst first; needs matplotlib.
 
@@ -112,7 +114,7 @@ class Calibration:
             model the bands hold the curves of all quantities with a probability of at least
             1 - `false_alarm_rate`. "histogram": the number of fits with ranks in each bin, relative
             to what is expected, with ranges that hold all of them with such a probability.
-        names : list of str, optional
+        names : str or list of str, optional
             Quantities to show; by default all, or the 16 worst if there are more.
         columns : int, optional
             Panels side by side; by default at most 4.
