@@ -89,8 +89,8 @@ def check_call(
     for name in named:
         if name not in parameters:
             near_one = near(name, parameters)
-            own = [one for one in parameters if one != "self"]
-            known = "" if near_one else f"; it has {', '.join(own) or 'none'}"
+            others = [one for one in parameters if one != "self"]
+            known = "" if near_one else f"; it has {', '.join(others) or 'none'}"
             if known and "sampler" in parameters:
                 known += (". Those of a sampler are given to it, as in "
                           "sampler=fk.NUTS(max_tree_depth=8)")
@@ -98,13 +98,14 @@ def check_call(
                 known = f"; {AN_ESTIMATE}"
             raise TypeError(f"{who} has no argument {name!r}{near_one}{known}")
     by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    own = "self" in by_place
     if len(places) > len(by_place) and not any(
             p.kind is p.VAR_POSITIONAL for p in parameters.values()):
         rest = [name for name in parameters if name not in by_place and name not in named]
         example = f", as {rest[0]}={places[len(by_place)]!r}" if rest else ""
-        what = " and ".join(by_place)
-        what = f"only {what} as positional arguments" if by_place else "no positional arguments"
-        raise TypeError(f"{who} takes {what}, not {len(places)}: name the others"
+        what = " and ".join(by_place[own:])
+        what = f"only {what} as positional arguments" if what else "no positional arguments"
+        raise TypeError(f"{who} takes {what}, not {len(places) - own}: name the others"
                         f"{example}")
 
 

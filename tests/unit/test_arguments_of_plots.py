@@ -51,3 +51,37 @@ def test_ranks_of_a_single_name(calibrated):
         calibrated.plot(names=3)
     with pytest.raises(ValueError, match="names has 3, and ranks are of"):
         calibrated.plot(names=[3])
+
+
+def test_too_many_arguments_by_place(result, tmp_path):
+    with pytest.raises(TypeError, match=r"^report\(\) takes only path as positional arguments, not "
+                                        "2: name the others, as title='A run'"):
+        result.report(tmp_path / "run.html", "A run")
+
+
+@pytest.mark.parametrize("name", ["plot_2d", "plot_proposals"])
+@pytest.mark.parametrize(("pair", "error", "words"), [
+    ("x", TypeError, r"pair must be two coordinates, by number or label, as \(0, 1\), not 'x'"),
+    (3, TypeError, r"pair must be two coordinates, by number or label, as \(0, 1\), not 3"),
+    ((0.5, 1), TypeError, r"pair must have numbers or labels .*, as \(0, 1\), not 0.5"),
+    ((0, True), TypeError, r"pair must have numbers or labels .*, as \(0, 1\), not True"),
+    ((0, 0), ValueError, r"pair must be two different coordinates, not \(0, 0\)"),
+    ((1, "x[1]"), ValueError, r"pair must be two different coordinates, not \(1, 'x\[1\]'\)"),
+    ((0, 1, 2), ValueError, r"pair must be two coordinates, not \(0, 1, 2\)"),
+])
+def test_pairs(result, name, pair, error, words):
+    with pytest.raises(error, match=words):
+        getattr(fk.plots, name)(result, pair)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_draws_are_no_result(result, name):
+    with pytest.raises(TypeError, match=r"^result must be a Result, not an array of float64, shape "
+                                        r"\(2, 30, 3\)[a-z, -]*$"):
+        getattr(fk.plots, name)(result.draws)
+
+
+@pytest.mark.parametrize("name", ["r_hat", "ess_bulk", "summary", "esjd", "ess_geyer"])
+def test_a_result_is_no_draws(result, name):
+    with pytest.raises(TypeError, match=r"must be an array, not <Result .*>: use result\.draws$"):
+        getattr(fk.diagnostics, name)(result)

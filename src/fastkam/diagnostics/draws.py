@@ -198,9 +198,17 @@ def in_units_of_spread(x):
     return x / spread, spread
 
 
+def array_of(name, draws):
+    """Return `draws` as a float array; otherwise raise an error, for a result that says what to do.
+    """
+    if hasattr(draws, "draws"):
+        raise TypeError(f"{name} must be an array, not {shown(draws)}: use result.draws")
+    return real_array(name, draws, copy=False)
+
+
 def check_draws(draws):
     """Return `draws` as a float array (chains, draws, d); otherwise raise an error."""
-    draws = real_array("draws", draws, copy=False)
+    draws = array_of("draws", draws)
     if draws.ndim != 3 or draws.shape[0] < 1:
         mend = ": for one parameter give draws[:, :, None]" if draws.ndim == 2 else ""
         raise ValueError(f"draws must have shape (chains, draws, d), not {draws.shape}{mend}")
@@ -418,7 +426,7 @@ def mode_indices(name, mode_of, draws, below):
 
 def check_points(name, x, *, least=1):
     """Return `x` as a float array (..., draws, d) with at least that many draws."""
-    x = real_array(name, x, copy=False)
+    x = array_of(name, x)
     if x.ndim < 2:
         raise ValueError(f"{name} must have shape (..., draws, d), not {x.shape}")
     if x.shape[-1] < 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import shown
+from fastkam.arguments import described
 from fastkam.diagnostics.draws import geyer
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
@@ -90,7 +90,7 @@ def tempering(result: Result) -> Tempering:
         If `result` is not a Result, or its sampler is not one of these.
     """
     if not hasattr(result, "sampler") or not hasattr(result, "states"):
-        raise TypeError(f"result must be a Result, not {shown(result)}")
+        raise TypeError(f"result must be a Result, not {described(result)}")
     coupled, prefix = result.sampler, "kernel."
     if isinstance(coupled, ModeJumping):
         (coupled,), prefix = coupled.parts(), "kernel.inner."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastkam.arguments import check_list, checked_names, near, shown
+from fastkam.arguments import check_list, checked_names, described, near, shown
 from fastkam.plots.style import (
     few_ticks,
     look_of,
@@ -65,7 +65,7 @@ def plot_adaptation(
         If the sampler has learned nothing, or no course was kept.
     """
     if not hasattr(result, "adaptation"):
-        raise TypeError(f"result must be a Result, not {shown(result)}")
+        raise TypeError(f"result must be a Result, not {described(result)}")
     course = dict(result.adaptation)
     steps = course.pop("step")
     fields = {name: elements(values, result.state.d) for name, values in course.items()

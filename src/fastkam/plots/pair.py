@@ -362,14 +362,21 @@ def lines(axes, places, density, levels):
 
 def check_pair(result, pair, *, extras=False):
     """The indices of two coordinates, given as numbers or labels; with `extras`, names of these."""
-    pair = check_list("pair", pair)
-    named = extras and result.extras and any(isinstance(one, str) for one in pair)
+    try:
+        listed = check_list("pair", pair)
+    except TypeError:
+        raise TypeError("pair must be two coordinates, by number or label, as (0, 1), not "
+                        f"{shown(pair)}") from None
+    named = extras and result.extras and any(isinstance(one, str) for one in listed)
     if result.d < 2 and not named:
         raise ValueError("result must have two coordinates, and has one: fk.plots.plot_trace "
                          "shows one")
-    if len(pair) != 2:
+    if len(listed) != 2:
         raise ValueError(f"pair must be two coordinates, not {shown(pair)}")
-    return [check_one(result, one, extras) for one in pair]
+    found = [check_one(result, one, extras) for one in listed]
+    if found[0] == found[1]:
+        raise ValueError(f"pair must be two different coordinates, not {shown(pair)}")
+    return found
 
 
 def check_one(result, one, extras):
@@ -407,7 +414,11 @@ def columns(result, draws, pair):
 
 def check_coordinate(index, d):
     """`index` as one of 0 ... d - 1."""
-    index = check_integer("pair", index, least=0)
+    try:
+        index = check_integer("pair", index, least=0)
+    except TypeError:
+        raise TypeError("pair must have numbers or labels of coordinates, as (0, 1), not "
+                        f"{shown(index)}") from None
     if index >= d:
         raise ValueError(f"pair must name coordinates below {d}, not {index}")
     return index

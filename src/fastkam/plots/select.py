@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.arguments import check_integer, shown
+from fastkam.arguments import check_integer, described
 
 MOST_POINTS = 4000  # points of a line or scatter plot: more cannot be distinguished
 MOST_COUNTED = 200_000  # draws of a coordinate behind a histogram, a density or ranks
@@ -22,7 +22,7 @@ def check_some(result, least=1):
     """The draws of a result, (chains, draws, d); an error if they are too few."""
     draws = getattr(result, "draws", None)
     if draws is None or getattr(draws, "ndim", 0) != 3 or not hasattr(result, "state"):
-        raise TypeError(f"result must be a Result, not {shown(result)}")
+        raise TypeError(f"result must be a Result, not {described(result)}")
     if getattr(result, "log_weights", None) is not None:
         raise ValueError("the draws of the result have weights, which figures do not show: plot "
                          "result.resample()")
