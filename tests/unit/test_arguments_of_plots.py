@@ -34,8 +34,8 @@ def test_a_misspelled_argument_is_reported_with_the_nearest(result, name):
 
 
 def test_a_misspelled_argument_of_a_method(result, calibrated, tmp_path):
-    with pytest.raises(TypeError, match=r"^report\(\) has no argument 'titel': did you mean 'titl"):
-        result.report(tmp_path / "run.html", titel="A run")
+    with pytest.raises(TypeError, match=r"^report\(\) has no argument 'titles': did you mean"):
+        result.report(tmp_path / "run.html", titles="A run")
     with pytest.raises(TypeError, match=r"^LiveFigure\(\) has no argument 'second': did you mean"):
         fk.plots.LiveFigure(tmp_path / "run.png", second=3)
     with pytest.raises(TypeError, match=r"^plot\(\) has no argument 'name': did you mean 'names'"):

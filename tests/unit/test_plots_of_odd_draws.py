@@ -114,6 +114,20 @@ def test_ellipses_are_within_the_axes():
         assert (corners < high).all()
 
 
+@pytest.mark.parametrize("ratio", [5.0, 100.0])
+def test_scales_of_proposals_are_equal_unless_a_panel_would_be_a_line(ratio, tmp_path):
+    result = sample(lambda x: -0.5 * (x[0] ** 2 + (x[1] / ratio) ** 2), np.zeros(2), draws=200,
+                    tune=200, chains=2, seed=1, sampler="ram", progress=False)
+    figure = fk.plots.plot_proposals(result)
+    assert figure.axes[0].get_aspect() == (1.0 if ratio < 10 else "auto")
+    assert max(figure.get_size_inches()) < 2.5 * min(figure.get_size_inches())
+    assert fk.plots.plot_proposals(result, equal=True).axes[0].get_aspect() == 1.0
+    assert fk.plots.plot_proposals(result, equal=False).axes[0].get_aspect() == "auto"
+    saved(figure, tmp_path)
+    with pytest.raises(TypeError, match="equal must be True or False, not 1"):
+        fk.plots.plot_proposals(result, equal=1)
+
+
 @pytest.mark.parametrize("name", ["plot_2d", "plot_proposals"])
 def test_one_coordinate_is_no_pair(name):
     result = with_draws(np.random.default_rng(1).standard_normal((2, 30, 1)))

@@ -32,6 +32,7 @@ MASS = 0.95
 # plane is exponential
 RADIUS = np.sqrt(-2 * np.log1p(-MASS))
 MOST_CENTERS = 50
+MOST_OBLONG = 10  # ratio of the lengths of axes that have the same scale by default
 NORMAL = ("rwm", "am", "rbam", "gam", "ram", "arwm", "cholam", "kam", "ckam", "gadrwm", "mala",
           "gadmala", "fishermala")
 
@@ -44,7 +45,7 @@ def plot_proposals(
     points: int | ArrayLike = 6,
     logp: Callable[[NDArray[np.float64]], ArrayLike] | None = None,
     bounds: ArrayLike | None = None,
-    equal: bool = True,
+    equal: bool | None = None,
     seed: Any = 1,
     ax: Any = None,
     figsize: tuple[float, float] | None = None,
@@ -67,8 +68,9 @@ def plot_proposals(
         indices.
     logp, bounds
         As in `plot_2d`.
-    equal : bool
-        Whether both axes have the same scale.
+    equal : bool, optional
+        Whether both axes have the same scale; by default if neither is more than 10 times as long
+        as the other.
     seed : int
         Seed of the proposals.
     ax : Axes, optional
@@ -87,7 +89,7 @@ def plot_proposals(
         single points; for an estimated density; and for a result without its density.
     """
     draws, (i, j) = check_some(result), check_pair(result, pair)
-    equal = check_flag("equal", equal)
+    equal = None if equal is None else check_flag("equal", equal)
     if logp is not None and not callable(logp):
         raise TypeError(f"logp must be a function, not {shown(logp)}")
     rows = check_points(points, draws)
@@ -99,6 +101,9 @@ def plot_proposals(
         limits = with_proposals(limits, [cloud[:, [i, j]] for cloud in where])
     else:
         limits = check_bounds(bounds, 2)
+    if equal is None:
+        width, height = np.diff(limits, axis=1)[:, 0]
+        equal = max(width, height) <= MOST_OBLONG * min(width, height)
     figure, axes = grid(1, 1, size_of(limits, equal), ax=ax, figsize=figsize)
     one, n = axes[0, 0], shown_draws[..., 0].size
     one.plot(*shown_draws.reshape(-1, 2).T, ".", ms=size_of_points(n), mew=0, color="0.75",
