@@ -103,6 +103,26 @@ CASES = {
     "adapting of a step": ("python", with_value(f"{KERNEL}.step.numbers", 0.5, 4),
                            "step.numbers must have flags and a step made"),
     "proper": ("ram", put("proper", np.array([2])), "proper must have indices from 0 to 1"),
+    "draw": ("ram", with_value("trace.x", np.nan, (1, 5, 0)),
+             r"trace.x must be a number in chain 1, not nan at index .5, 0."),
+    "warm-up": ("ram", with_value("warmup.x", np.nan, (0, 3, 1)), "warmup.x must be a number in"),
+    "density": ("ram", with_value("trace.logp", np.nan, (0, 5)), "trace.logp must be finite in"),
+    "no density": ("ram", with_value("trace.logp", -np.inf, (0, 5)), "trace.logp must be finite"),
+    "density of warm-up": ("ram", with_value("warmup.logp", np.inf, (1, 5)), "warmup.logp must be"),
+    "weighted draw": ("weighted", with_value("trace.x", np.inf, (0, 3, 1)), "x must be finite"),
+    "weight": ("weighted", with_value("trace.extra", np.nan, (0, 3, -1)),
+               r"trace.extra, log_weight, must be a number below inf in chain 0, not nan"),
+    "infinite weight": ("weighted", with_value("trace.extra", np.inf, (1, 3, -1)), "not inf at"),
+    "weighted density": ("weighted", with_value("trace.logp", np.nan, (0, 3)), "logp must be a"),
+    "called density": ("weighted", with_value("calls", np.nan, (3, -1)), "calls must be below"),
+    "called point": ("weighted", with_value("calls", np.nan, (3, 0)), "calls must be finite"),
+    "learned": ("ram", with_value("chain1.kernel.S", np.nan), "chain1.kernel.S must be finite"),
+    "learned by a part": ("pt", with_value(f"{KERNEL}.rung1.kernel.S", np.inf, 0),
+                          "chain0.kernel.rung1.kernel.S must be finite, not inf at index .0, 0."),
+    "recorded": ("extras", with_value("trace.recorded", 3, 0), "recorded must be counts, .24"),
+    "entry twice": ("ram", lambda a: put("header", np.frombuffer(
+        a["header"].tobytes().replace(b'"tune"', b'"tune": 1, "tune"', 1), np.uint8))(a),
+                    "tune is given twice"),
     "Philox": ("ram Philox", in_header(("generators", 1, "dict", "buffer_pos"), -1),
                r"generators\[1\].buffer_pos must be an integer from 0 to 4, not -1"),
 }
@@ -116,6 +136,17 @@ def test_a_bad_field_is_named(tmp_path, name):
     for use in (fk.load, lambda path: fk.resume(path, 5, target=runs_in_files.target_of(case))):
         with pytest.raises(ValueError, match=rf"bad\.fk .*{says}"):
             use(path)
+
+
+def test_draws_that_a_density_lets_pass_are_read_again(tmp_path):
+    """A draw may truly be infinite, and a weighted one have no weight."""
+    for case, change in (("ram", with_value("trace.x", np.inf, (1, 5, 0))),
+                         ("weighted", with_value("trace.extra", -np.inf, (0, 3, -1))),
+                         ("weighted", with_value("calls", -np.inf, (3, -1))),
+                         ("ram", with_value("chain0.adaptation.S", np.nan))):
+        path = tmp_path / "good.fk"
+        path.write_bytes(made(arrays_in(file_of(case, None, tmp_path)), change))
+        fk.load(path)
 
 
 def test_a_compressed_file_takes_no_memory(tmp_path):

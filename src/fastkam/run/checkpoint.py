@@ -18,7 +18,7 @@ from fastkam.arguments import shown
 from fastkam.diagnostics.controls import Controls
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
-from fastkam.run.consistent import check_run
+from fastkam.run.consistent import FINITE, check_run
 from fastkam.run.files import place_of, replacing
 from fastkam.run.header import (
     OWN,
@@ -54,7 +54,7 @@ ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 CONTROLS = ("controls", "control_draws")
 OPTIONAL = ("calls", "proper", "unvisited", *CONTROLS)
 MOST_STATES = 4  # of a run that goes on, which are read until the rows of one are in its store
-FINITE = Field("an array of finite numbers", finite=True)
+LOG_DENSITY = Field("log densities, -inf without one", below=np.inf)
 
 
 class Place(NamedTuple):
@@ -320,7 +320,9 @@ def check_arrays(arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
     if not np.isin(tails[:, 0], np.arange(d)).all():
         raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
     if "calls" in arrays:
-        check_form("calls", arrays["calls"], (None, d + 1), np.float64)
+        calls = check_form("calls", arrays["calls"], (None, d + 1), np.float64)
+        finite("calls", calls[calls[:, -1] > -np.inf, :-1], 2)
+        check_range("calls", LOG_DENSITY, calls[:, -1], {})
     if "unvisited" in arrays:
         place = check_form("unvisited", arrays["unvisited"], (1, d + 2), np.float64)
         finite("unvisited", place[:, :-1], 2)  # the mass may be unknown

@@ -8,13 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form
-from fastkam._core.engine.state import room_for
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form, check_range, first
+from fastkam._core.engine.state import State, room_for
+from fastkam._core.samplers.python_kernel import PythonKernel
 from fastkam.run.state import MOST_SNAPSHOTS
-from fastkam.samplers.importance import ImportanceWeighted
+from fastkam.run.stored import StoredTrace
+from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
+
+FINITE = Field("an array of finite numbers", finite=True)
 
 
 def check_run(run: RunState) -> None:
@@ -27,6 +32,7 @@ def check_run(run: RunState) -> None:
     if run.states:
         check_states(run)
     check_counts(run)
+    check_rows(run)
     check_controls(run)
 
 
@@ -65,9 +71,24 @@ def check_states(run: RunState) -> None:
             chain.check(state)
         except BadField as error:
             raise error.within(f"chain{k}") from None
+        check_learned(chain.kernel, state, f"chain{k}.kernel", "kernel.")
         if run.share and state["t"] != run.states[0]["t"]:
             raise BadField(f"chain{k}.t", f"must be {run.states[0]['t']}, as of the chain 0 with "
                                           f"which it learns, not {state['t']}")
+
+
+def check_learned(kernel: State, state: dict[str, Any], path: str, within: str) -> None:
+    """Refuse what a kernel has learned if it is not finite, since the chain would not move.
+
+    Samplers written in Python declare themselves which of their fields are finite.
+    """
+    if isinstance(kernel, PythonKernel):
+        return
+    for name, part in kernel.parts().items():
+        check_learned(part, state, f"{path}.{name}", f"{within}{name}.")
+    for name, field in kernel.table().items():
+        if field.learned and within + name in state:
+            check_range(f"{path}.{name}", FINITE, state[within + name], {})
 
 
 def empty_chain(run: RunState) -> ChainState:
@@ -111,6 +132,38 @@ def check_counts(run: RunState) -> None:
             if trace.counts[k] > most:
                 raise BadField(f"{name}.counts", f"must be at most {most} for chain {k}, which has "
                                                  f"made {t} steps, not {trace.counts[k]}")
+
+
+def check_rows(run: RunState) -> None:
+    """Refuse rows that no run makes; of a run with a store those that are not there yet.
+
+    A draw may be infinite if a density without an integral lets the chain go on for ever.
+    """
+    weighted = LOG_WEIGHT in (run.trace.stat_names or ())
+    for part, trace in (("trace", run.trace), ("warmup", run.warmup)):
+        rows = trace.window if isinstance(trace, StoredTrace) else trace
+        for k, count in enumerate(rows.counts.tolist()):
+            x, logp = rows.x[k, :count], rows.logp[k, :count]
+            if weighted:
+                refuse(f"{part}.x", k, x, np.isfinite(x), "finite")
+                refuse(f"{part}.logp", k, logp, logp < np.inf, "a number below inf")
+                log_w = rows.extra[k, :count, run.sampler.stat_names.index(LOG_WEIGHT)]
+                refuse(f"{part}.extra, {LOG_WEIGHT},", k, log_w, log_w < np.inf,
+                       "a number below inf")
+            else:
+                refuse(f"{part}.x", k, x, ~np.isnan(x), "a number")
+                refuse(f"{part}.logp", k, logp, np.isfinite(logp), "finite")
+    records = run.trace.records
+    short = records.filled < run.trace.counts
+    if records.fields and short.any() and run.status in ("complete", "stopped"):
+        raise BadField("trace.recorded", f"must be counts, {run.trace.counts}, of a run that is "
+                                         f"{run.status}, not {records.filled}")
+
+
+def refuse(name: str, k: int, values: NDArray[Any], good: NDArray[np.bool_], what: str) -> None:
+    """Raise BadField unless all values of chain k are good."""
+    if not good.all():
+        raise BadField(name, f"must be {what} in chain {k}, not {first(values, good)}")
 
 
 def check_controls(run: RunState) -> None:

@@ -30,7 +30,9 @@ EXTRA_TYPES = ("f8", "i8", "b1")
 def decoded(text: NDArray[Any]) -> dict[str, Any]:
     """Parse a header; BadField if it is not a JSON dict."""
     try:
-        header = json.loads(text.tobytes())
+        header = json.loads(text.tobytes(), object_pairs_hook=once)
+    except BadField:
+        raise
     except RecursionError as error:
         raise BadField("header", "is nested too deeply") from error
     except ValueError as error:
@@ -38,6 +40,16 @@ def decoded(text: NDArray[Any]) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise BadField("header", "must be a dict")
     return header
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the dict of these pairs; BadField for a name that is given twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadField(twice, "is given twice")
+    return found
 
 
 def check_header(header: dict[str, Any]) -> None:
