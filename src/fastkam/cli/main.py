@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import traceback
 import warnings
 from functools import partial
 from itertools import combinations
@@ -14,6 +13,7 @@ from typing import Any
 
 from fastkam._version import __version__
 from fastkam.arguments import check_integer
+from fastkam.cli.ending import ended, failed
 from fastkam.cli.options import (
     UsageError,
     find_target,
@@ -379,71 +379,7 @@ def finish(options, target, out, run):
         return failed(error, options, target, out)
     except (TypeError, ValueError, OSError, ImportError) as error:
         raise UsageError(error) from error
-    keep(result, out)
-    report(result)
-    if options.report is not None:
-        result.report(options.report, title=target)
-        print(f"report  {options.report}")
-    if result.status == "interrupted":
-        print(f"interrupted; {kept(result)}")
-        print(how_to_resume(options, target, out))
-        return 130
-    print(f"result  {out}")
-    return 0
-
-
-def failed(error, options, target, out):
-    """Print the user's traceback, save the draws, print how to continue; return the exit code."""
-    if error.__cause__ is not None:
-        traceback.print_exception(error.__cause__.with_traceback(own_frames(error.__cause__)))
-    message = str(error).rpartition(";")[0] or str(error)
-    print(f"fastkam: {message}", file=sys.stderr)
-    if error.result is not None:
-        keep(error.result, out)
-        print(f"fastkam: {kept(error.result)} in {out}", file=sys.stderr)
-        print(f"fastkam: {how_to_resume(options, target, out)}", file=sys.stderr)
-    return 1
-
-
-def keep(result, out):
-    """Write the result to a file, unless its draws are in a store."""
-    if not isinstance(result.trace, StoredTrace):
-        result.save(out)
-
-
-def own_frames(error):
-    """The traceback of `error`, beginning with the user's first frame."""
-    frames = error.__traceback__
-    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("fastkam."):
-        frames = frames.tb_next
-    return frames
-
-
-def kept(result):
-    """Number of draws, as a text."""
-    counts = result.trace.counts.tolist()
-    number = counts[0] if len(set(counts)) == 1 else ", ".join(map(str, counts))
-    return f"{number} of {result.requested} draws a chain are saved"
-
-
-def how_to_resume(options, target, out):
-    """The command that continues the run."""
-    more = " --vectorized" if options.vectorized else ""
-    return f"to go on: fastkam resume {out} --target {target}{more}"
-
-
-def report(result):
-    """Print the table, the speed, and the rejected points."""
-    from fastkam.demo.report import speed
-    from fastkam.diagnostics.checks import rejected_points
-
-    if result.draws.shape[1]:
-        print(result.summary())
-        print()
-    print(speed(result))
-    points = rejected_points(result)
-    if points:
-        print(points)
+    return ended(result, options, target, out)
 
 
 def summary(options):

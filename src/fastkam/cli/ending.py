@@ -1,0 +1,128 @@
+"""The end of a run from the command line: its files, its table, and what to do next."""
+
+import sys
+import traceback
+
+from fastkam.run.checkpoint import draws_in
+from fastkam.run.files import place_of
+from fastkam.run.stored import StoredTrace
+
+
+def ended(result, options, target, out):
+    """Save a result, print it and write its report; return the exit code."""
+    unsaved = keep(result, out)
+    report(result)
+    if unsaved is not None:
+        say_unsaved(unsaved, result.status in ("complete", "stopped"), options, target, out)
+        return 1
+    unreported = write_report(result, options, target)
+    if result.status == "interrupted":
+        print(f"interrupted; {kept(result)}")
+        print(how_to_resume(options, target, out))
+    else:
+        print(f"result  {out}")
+    if unreported is not None:
+        say(f"--report {options.report} cannot be written: {reason(unreported)}; the result was "
+            f"saved; to write it again: fastkam summary {out} --report FILE.html")
+        return 1
+    return 130 if result.status == "interrupted" else 0
+
+
+def failed(error, options, target, out):
+    """Print the user's traceback, save the draws, print how to continue; return the exit code."""
+    if error.__cause__ is not None:
+        traceback.print_exception(error.__cause__.with_traceback(own_frames(error.__cause__)))
+    say(str(error).rpartition(";")[0] or str(error))
+    if error.result is not None:
+        unsaved = keep(error.result, out)
+        if unsaved is not None:
+            say_unsaved(unsaved, False, options, target, out)
+        else:
+            say(f"{kept(error.result)} in {out}")
+            say(how_to_resume(options, target, out))
+    return 1
+
+
+def say(text):
+    """Print a message about an error."""
+    print(f"fastkam: {text}", file=sys.stderr)
+
+
+def keep(result, out):
+    """Write the result to a file, unless its draws are in a store; return an error of the disk."""
+    if not isinstance(result.trace, StoredTrace):
+        try:
+            result.save(out)
+        except OSError as error:
+            return error
+    return None
+
+
+def write_report(result, options, target):
+    """Write the report if there is to be one; return the error if that is not possible."""
+    if options.report is None:
+        return None
+    try:
+        result.report(options.report, title=target)
+    except (OSError, ImportError) as error:
+        return error
+    print(f"report  {options.report}")
+    return None
+
+
+def reason(error):
+    """Describe an error, without a path that the message has already."""
+    return getattr(error, "strerror", None) or error
+
+
+def say_unsaved(error, complete, options, target, out):
+    """Print that the result cannot be written, where its draws are, and how to go on."""
+    say(f"the result cannot be written to {out}: {reason(error)}")
+    draws = None if options.checkpoint is None else draws_in(options.checkpoint)
+    if draws is not None and place_of(options.checkpoint).exists():
+        say(f"{draws} draws of all chains are in --checkpoint {options.checkpoint}, which is a "
+            "result, too: make room, or copy it to another disk")
+        say(f"to see them: fastkam summary {options.checkpoint}" if complete else
+            how_to_resume(options, target, options.checkpoint))
+    elif options.evaluations is not None:
+        say(f"the draws are lost, but the calls of the function are in --evaluations "
+            f"{options.evaluations}: make room, or give --out a file on another disk, and repeat "
+            "the command, which does not make those calls again")
+    else:
+        say("the draws are lost: make room, or give --out a file on another disk, and repeat the "
+            "command; --store or --checkpoint keep the draws on the way")
+
+
+def own_frames(error):
+    """The traceback of `error`, beginning with the user's first frame."""
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("fastkam."):
+        frames = frames.tb_next
+    return frames
+
+
+def kept(result):
+    """Number of draws, as a text."""
+    counts = result.trace.counts.tolist()
+    number = counts[0] if len(set(counts)) == 1 else ", ".join(map(str, counts))
+    return f"{number} of {result.requested} draws a chain are saved"
+
+
+def how_to_resume(options, target, out):
+    """The command that continues the run."""
+    more = " --vectorized" if options.vectorized else ""
+    return f"to go on: fastkam resume {out} --target {target}{more}"
+
+
+def report(result):
+    """Print the table, the speed, and the rejected points."""
+    from fastkam.demo.report import speed
+    from fastkam.diagnostics.checks import rejected_points
+
+    if result.draws.shape[1]:
+        print(result.summary())
+        print()
+    print(speed(result))
+    points = rejected_points(result)
+    if points:
+        print(points)

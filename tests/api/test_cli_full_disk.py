@@ -1,0 +1,80 @@
+"""The command line on a disk that is full at the end of a run."""
+
+import errno
+import os
+
+import pytest
+
+import fastkam as fk
+from fastkam.cli.main import main
+
+MODEL = """
+def logp(x):
+    return -0.5 * float(x @ x)
+
+
+def stops(x):
+    if x[0] > 2:
+        raise ValueError("no more")
+    return -0.5 * float(x @ x)
+"""
+RUN = ["sample", "our_model.py:logp", "--dim", "2", "--sampler", "ram", "--no-search", "--seed",
+       "1", "--no-progress", "--draws", "300", "--tune", "50", "--out", "r.fk"]
+
+
+def no_room(*arguments, **more):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture(autouse=True)
+def folder(current_folder):
+    """An empty current folder with a model in it."""
+    current_folder("our_model", MODEL)
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """A function that runs a command on a disk without room for r.fk."""
+    monkeypatch.setattr(fk.Result, "save", no_room)
+    return lambda *words: main([*RUN, *words])
+
+
+def test_draws_are_lost(full, capsys):
+    assert full() == 1
+    output = capsys.readouterr()
+    assert "mean" in output.out
+    assert "result  r.fk" not in output.out
+    assert "fastkam: the result cannot be written to r.fk: No space left on device" in output.err
+    assert "the draws are lost: make room, or give --out a file on another disk" in output.err
+
+
+def test_draws_are_in_the_checkpoint(full, capsys):
+    assert full("--checkpoint", "c.fk") == 1
+    says = capsys.readouterr().err
+    assert "cannot be written to r.fk: No space left" in says
+    assert "1200 draws of all chains are in --checkpoint c.fk" in says
+    assert says.rstrip().endswith("fastkam summary c.fk")
+    assert main(["summary", "c.fk"]) == 0
+
+
+def test_calls_are_in_a_file(full, capsys):
+    assert full("--evaluations", "e.fk") == 1
+    assert "the calls of the function are in --evaluations e.fk" in capsys.readouterr().err
+
+
+def test_a_run_that_failed(full, capsys):
+    assert main(["sample", "our_model.py:stops", *RUN[2:], "--checkpoint", "c.fk"]) == 1
+    says = capsys.readouterr().err
+    assert "no more" in says
+    assert "cannot be written to r.fk: No space left" in says
+    assert "to go on: fastkam resume c.fk --target our_model.py:stops" in says
+
+
+def test_only_the_report_fails(capsys, monkeypatch):
+    monkeypatch.setattr(fk.Result, "report", no_room)
+    assert main([*RUN, "--report", "rep.html"]) == 1
+    output = capsys.readouterr()
+    assert "result  r.fk" in output.out
+    assert "--report rep.html cannot be written: No space left on device" in output.err
+    assert "the result was saved" in output.err
+    assert fk.load("r.fk").draws.shape == (4, 300, 2)
