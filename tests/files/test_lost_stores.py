@@ -1,7 +1,9 @@
 """Stores that are moved, deleted or damaged while their run goes on."""
 
+import fcntl
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from same import assert_same
 from stored_runs import SAMPLE, normal
 
 import fastkam as fk
+from fastkam.stores import store as store_module
+from fastkam.stores.store import as_store
 
 pytestmark = pytest.mark.usefixtures("small_windows")
 
@@ -121,3 +125,40 @@ def test_a_lost_chunk_with_earlier_rows_is_not_made_again(tmp_path, compression,
             store.write("draws", "x", 0, 5, np.ones((5, 2)))
         assert caught.value.filename == str(chunk)
         store.write("draws", "x", 0, 10, np.ones((5, 2)))
+
+
+@pytest.mark.parametrize("use", [fk.load, lambda path: fk.resume(path, target=normal)])
+def test_a_store_whose_run_has_not_made_a_step(place, use):
+    """The run may be going on, and only without it the store may be deleted."""
+    os.mkdir(place)
+    with pytest.raises(FileNotFoundError, match=r"is empty: a run .* has not made its first step"):
+        use(place)
+    (Path(place) / "zarr.json.0123.partial").touch()
+    with pytest.raises(FileNotFoundError, match="has not made its first step"):
+        use(place)
+    (Path(place) / "zarr.json.0123.partial").unlink()
+    store = as_store(place)
+    store.create()
+    with store.writing():
+        with pytest.raises(FileNotFoundError, match="its run has not made its first step yet"):
+            use(place)
+        with pytest.raises(BlockingIOError, match="is being written by another run"), (
+                as_store(place).writing()):
+            pass
+    with pytest.raises(FileNotFoundError, match="was killed before the first step; delete it"):
+        use(place)
+    assert not store.being_written
+
+
+def test_a_reader_that_asks_for_the_lock_does_not_stop_a_run(place, monkeypatch):
+    """The reader holds the lock for a moment."""
+    store = as_store(place)
+    store.create()
+    lock = store.state_path.parent / "lock"
+    lock.touch()
+    with lock.open("rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        monkeypatch.setattr(store_module.time, "sleep",
+                            lambda seconds: fcntl.flock(reader, fcntl.LOCK_UN))
+        with store.writing():
+            assert store.being_written

@@ -43,7 +43,7 @@ from fastkam.run.stored import OF_DRAWS, OF_WARMUP, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.stores.store import Store, store_at
+from fastkam.stores.store import Store, is_beginning, store_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,14 +143,18 @@ def read(
     store = None
     if path.is_dir():
         store = store_at(path)
+        if store is None and is_beginning(path):
+            raise FileNotFoundError(f"the folder {str(path)!r} is empty: a run that is to write a "
+                                    "store there has not made its first step yet")
         if store is None:
             raise IsADirectoryError(f"path must be a file or a store of fastkam, not the folder "
                                     f"{str(path)!r}")
         store.identity()
         path = store.state_path
         if not path.exists():
-            raise FileNotFoundError(f"store {str(store.path)!r} has no state yet: its run was "
-                                    "killed before the first step; delete it and start again")
+            why = ("has not made its first step yet: try again later" if store.being_written else
+                   "was killed before the first step; delete it and start again")
+            raise FileNotFoundError(f"store {str(store.path)!r} has no state yet: its run {why}")
     if not path.exists():
         raise FileNotFoundError(f"path: there is no file {str(path)!r} in {str(Path.cwd())!r}")
     for _ in range(MOST_STATES if store is not None else 0):

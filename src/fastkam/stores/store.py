@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import secrets
+import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK = "lock"  # a file that the writing process holds locked
+MOMENT = 0.02  # seconds after which it is locked again if the first time fails
 Rows = slice | NDArray[np.int64]  # a slice with a positive step, or indices (n,)
 KINDS: list[type[Store]] = []  # in the order in which a path is offered to them
 
@@ -271,7 +273,11 @@ class Store(ABC):
         path = self.state_path.parent / LOCK
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # perhaps for a moment, by `being_written` of a reader
+                time.sleep(MOMENT)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
             raise BlockingIOError(
@@ -282,6 +288,23 @@ class Store(ABC):
             pass
         status = os.fstat(lock)
         self.lock, self.own = lock, (str(path), status.st_dev, status.st_ino)
+
+    @property
+    def being_written(self) -> bool:
+        """Whether a process holds the lock."""
+        try:
+            number = os.open(self.state_path.parent / LOCK, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return False
+        finally:
+            os.close(number)
+        return False
 
     def close_lock(self) -> None:
         """Close the locked file, which releases the lock."""
@@ -305,6 +328,11 @@ def as_store(store: Any) -> Store | None:
                         f"{shown(store)}")
     kinds = {kind.KIND: kind for kind in KINDS}
     return kinds["zarr" if os.fsdecode(store).rstrip("/").endswith(".zarr") else "npy"](store)
+
+
+def is_beginning(path: Path) -> bool:
+    """Whether a folder is empty, as a store is while it is being made, but for parts of files."""
+    return all(".partial" in one.name for one in path.iterdir())
 
 
 def store_at(path: Path) -> Store | None:
