@@ -1,6 +1,7 @@
 """Stores of runs that are killed, of full disks, and of other runs."""
 
 import errno
+import fcntl
 import os
 import pickle
 import shutil
@@ -102,6 +103,21 @@ def test_an_unfinished_state_of_a_killed_process_is_removed(tmp_path):
     left.touch()
     part.resume(5)
     assert not left.exists()
+
+
+def test_unfinished_files_of_killed_saves_are_removed(tmp_path):
+    """Those of another path, and one that another process is writing, are left."""
+    result = SAMPLE(normal, np.ones(2), draws=5, tune=5)
+    left, going_on, others = (tmp_path / f".{name}.unfinished" for name in (
+        "run.fk.0123456789abcdef", "run.fk.1123456789abcdef", "other.fk.0123456789abcdef"))
+    for file in (left, going_on, others):
+        file.touch()
+    with going_on.open("rb") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        result.save(tmp_path / "run.fk")
+        assert sorted(tmp_path.iterdir()) == sorted([going_on, others, tmp_path / "run.fk"])
+    result.save(tmp_path / "run.fk")
+    assert sorted(tmp_path.iterdir()) == sorted([others, tmp_path / "run.fk"])
 
 
 def test_killed_and_resumed(place, going_on):

@@ -19,7 +19,7 @@ from fastkam.diagnostics.controls import Controls
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.run.consistent import FINITE, check_run
-from fastkam.run.files import place_of, replacing
+from fastkam.run.files import clear, place_of, replacing
 from fastkam.run.header import (
     OWN,
     SEED,
@@ -75,9 +75,12 @@ def write(
     """Write the file `path`, under another name first, so that an old file stays valid until then.
 
     For a run with a store the file has the last state and the lengths of the store's columns; with
-    `whole` also their rows, so that the file does not need the store. The old file is moved to
-    `aside` if that is given.
+    `whole` also their rows, so that the file does not need the store; then what killed processes
+    have left is removed, too, as at the beginning of a run with checkpoints. The old file is moved
+    to `aside` if that is given.
     """
+    if whole:
+        clear(path)
     header = {name: plain(getattr(run, name)) for name in OWN}
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
                "seed": {name: plain(getattr(run.seed, name)) for name in SEED},
