@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 
 import pytest
 
@@ -68,6 +69,21 @@ def test_a_run_that_failed(full, capsys):
     assert "no more" in says
     assert "cannot be written to r.fk: No space left" in says
     assert "to go on: fastkam resume c.fk --target our_model.py:stops" in says
+
+
+def test_a_disk_that_is_full_during_the_run(capsys):
+    """No frame of the traceback is the user's, and the message says everything."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        assert main([*RUN, "--checkpoint", "c.fk"]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    says = capsys.readouterr().err
+    assert "Traceback" not in says
+    assert "c.fk' cannot be written: [Errno 27] File too large" in says
+    assert "the result cannot be written to r.fk: File too large" in says
+    assert "the draws are lost" in says
 
 
 def test_only_the_report_fails(capsys, monkeypatch):

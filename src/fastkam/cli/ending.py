@@ -30,8 +30,9 @@ def ended(result, options, target, out):
 
 def failed(error, options, target, out):
     """Print the user's traceback, save the draws, print how to continue; return the exit code."""
-    if error.__cause__ is not None:
-        traceback.print_exception(error.__cause__.with_traceback(own_frames(error.__cause__)))
+    cause, frames = error.__cause__, own_frames(error.__cause__)
+    if cause is not None and (frames is not None or not isinstance(cause, OSError)):
+        traceback.print_exception(cause.with_traceback(frames))  # not that of a disk which is full
     say(str(error).rpartition(";")[0] or str(error))
     if error.result is not None:
         unsaved = keep(error.result, out)
@@ -94,9 +95,10 @@ def say_unsaved(error, complete, options, target, out):
 
 
 def own_frames(error):
-    """The traceback of `error`, beginning with the user's first frame."""
-    frames = error.__traceback__
-    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("fastkam."):
+    """The traceback of `error`, beginning with the user's first frame; None if there is none."""
+    frames = None if error is None else error.__traceback__
+    others = {"fastkam", *sys.stdlib_module_names}
+    while frames and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in others:
         frames = frames.tb_next
     return frames
 
