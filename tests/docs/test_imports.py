@@ -104,7 +104,8 @@ PACKAGE = "it imports another package, such as numba or pymc"
 RARE = "few runs need it, and its import takes long"
 LATE = {
     "beginning.py": (1, RARE),
-    "cli/main.py": (8, COMMAND),
+    "cli/ending.py": (2, COMMAND),
+    "cli/main.py": (6, COMMAND),
     "cli/options.py": (3, COMMAND),
     "density/estimator.py": (1, PACKAGE),
     "density/target.py": (1, PACKAGE),
