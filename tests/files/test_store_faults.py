@@ -106,7 +106,7 @@ def test_an_unfinished_state_of_a_killed_process_is_removed(tmp_path):
 
 
 def test_unfinished_files_of_killed_saves_are_removed(tmp_path):
-    """Those of another path, and one that another process is writing, are left."""
+    """Files for another path, and one that another process is writing, are left."""
     result = SAMPLE(normal, np.ones(2), draws=5, tune=5)
     left, going_on, others = (tmp_path / f".{name}.unfinished" for name in (
         "run.fk.0123456789abcdef", "run.fk.1123456789abcdef", "other.fk.0123456789abcdef"))
