@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -322,6 +323,8 @@ def sample(
         surrogate=None if learning else surrogate, learning=learning, budget=budget,
         surrogate_steps=surrogate_steps, steps=check_steps(surrogate_steps, surrogate),
         bit_generator=bit_generator)
+    if learning:  # loads a BLAS of scipy before its threads are limited
+        import_module("fastkam.surrogate.run")
     # workers are closed also if there is no run
     with desk, options.closing, one_blas_thread():
         call.begin()
