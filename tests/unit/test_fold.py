@@ -131,7 +131,10 @@ def test_coordinates_near_an_edge_stay_where_they_are(problem):
     z = states(problem, 4)
     z[1, 3:5] = [900.0, -900.0]  # a weight of 1, and two of 0
     fold = folded(problem, states(problem, 50))
-    assert np.isfinite(fold.points(z)).all()
+    for k in range(1, 6):
+        new = fold.moved(z, np.full(4, k))
+        np.testing.assert_array_equal(new[1], z[1])
+        assert (new[[0, 2, 3]] != z[[0, 2, 3]]).any(axis=1).all()
 
 
 def population_of(problem, n, rng):
@@ -153,6 +156,7 @@ def test_walkers_stay_in_the_part(problem):
     assert line.startswith("the density stays the same if one exchanges mu[0] and w[0] with ")
     assert evaluate.n - before < 12
     np.testing.assert_allclose(population.logp, evaluate(population.x), rtol=1e-9)
+    assert population.wrap == evaluate.fold.points  # steps that leave the part lead to images
     population.window(50)
     assert evaluate.fold.inside(population.x).all()
     mu = problem.constrain(population.x)[:, :3]
@@ -165,7 +169,14 @@ def test_walkers_stay_in_the_part(problem):
         assert np.isfinite(evaluate(outside)).all()
 
 
+def three_at_their_best(mu, w, shift):
+    """Lower down, components differ."""
+    value = three(mu, w, shift)
+    return value if value > -2 else value - 1e-3 * mu[0]
+
+
 @pytest.mark.parametrize("function", [
+    three_at_their_best,
     lambda mu, w, shift: three(mu, w, shift) - 1e-3 * mu[2],  # the last one differs
     lambda mu, w, shift: three(mu, w, shift) - 1e-3 * w[1],
     lambda mu, w, shift: -0.5 * (mu**2).sum() - shift**2,  # one mode
