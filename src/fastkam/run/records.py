@@ -82,13 +82,18 @@ class Records:
         parts = dict(zip(fields, np.split(rows, ends[:-1], axis=-1), strict=True))
         return np.concatenate([parts[name] for name in self.fields], axis=-1)
 
-    def put(self, k: int, rows: NDArray[np.float64]) -> None:
-        """Append rows to those of chain k."""
+    def next(self, k: int) -> int:
+        """Row of the block after those of chain k."""
         start = int(self.filled[k] - self.base[k])
         if start < 0:  # the rows are in a store, without extras
             raise TypeError("the function must return extras at every point with a density, or at "
                             f"none, and the first draws of chain {k}, which are in a store, have "
                             "none")
+        return start
+
+    def put(self, k: int, rows: NDArray[np.float64]) -> None:
+        """Append rows to those of chain k."""
+        start = self.next(k)
         self.block[k, start : start + len(rows)] = rows
         self.filled[k] += len(rows)
 

@@ -279,6 +279,7 @@ class StoredTrace(StoredRows):
         for name in self.columns:
             getattr(self.window, name)[k, start : start + n] = getattr(part, name)[j, i : i + n]
         if self.records.fields and part.records.fields:
+            self.records.next(k)  # an error if earlier rows have no extras
             self.records.block[k, start : start + n] = part.records.block[j, i : i + n]
             self.records.filled[k] = self.base[k] + start + n
         self.counts[k] += n
