@@ -90,6 +90,15 @@ def test_every_point_has_one_image_in_the_part(problem):
     assert (np.sort(mu.std(axis=0)) < 0.5).all()  # one mode of the six
 
 
+@pytest.mark.parametrize("origin", [0.0, 1e6, 1e9])
+def test_the_part_does_not_depend_on_the_origin(origin):
+    (components,) = components_of({"x": (3,)})
+    x = RNG.permuted(np.array([-3.0, 0, 4]) + 0.3 * RNG.normal(size=(400, 3)), axis=1)
+    here, there = (Fold(components, None, some).inside(some) for some in (x, x + origin))
+    assert 20 < here.sum() < 140  # 1 in 6
+    np.testing.assert_array_equal(there, here)
+
+
 def test_images_have_the_log_densities_that_are_computed_there(problem):
     z, target = states(problem, 30), problem.target()
     logp = np.array([target.logp(one) for one in z])

@@ -71,13 +71,20 @@ class Fold:
         spread = median(np.abs(x - median(x, axis=0)), axis=0)
         some = spread > 0
         weights = np.where(some, 1 / np.where(some, spread, 1.0) ** 2, 0.0)
-        self.squares, self.lines = weights[self.places], (weights * reference)[self.places]
+        self.center = reference[self.orders].mean(axis=0)  # the same for all orders
+        self.squares = weights[self.places]
+        self.lines = (weights * (reference - self.center))[self.places]
 
     def x_of(self, z: Array) -> Array:
         return z if self.coordinates is None else self.coordinates.constrain(z)
 
     def nearest(self, x: Array) -> Order:
-        """Return the number of the order that brings x (n, n_x) nearest to the reference, (n,)."""
+        """Return the number of the order that brings x (n, n_x) nearest to the reference, (n,).
+
+        With weights w and the reference r, sum_i w_i (x_order(i) - r_i)^2 is smallest, here without
+        the terms that are the same in all orders.
+        """
+        x = x - self.center
         distances = product(x**2, self.squares.T) - 2 * product(x, self.lines.T)
         return np.asarray(distances.argmin(axis=1))
 
@@ -170,7 +177,7 @@ def take_fold(
     few = order[[0, len(order) // 2, -1]]
     x, values = z[few], logp[few]
     if coordinates is not None:
-        x, values = coordinates.constrain(x), values - coordinates.log_jacobian(x)
+        x, values = coordinates.constrain(z[few]), values - coordinates.log_jacobian(z[few])
 
     def of_x(x: Array) -> Array:
         """Return log densities of x (n, n_x); NaN where no z has such a point."""
