@@ -10,6 +10,8 @@ Seconds of processor time of this process and its threads, medians of rounds. Th
   install is editable.
 - summary: `Result.summary` of 4 x 250 000 draws.
 - stop: the part of a run that its stop rule takes, a Python density of about a microsecond.
+- extras: `rwm`, d = 2, a Python density that returns (log density, extras), beside the call alone,
+  in turns: in units of that call, a step whose draw is recorded, and one of a hundred that are not.
 - batches: `rwm`, d = 2, one call of the density for all chains, beside six lines of NumPy: steps
   above what the density takes, in turns, into memory that has its pages; and whole calls.
 """
@@ -137,6 +139,39 @@ def stops(rounds):
                f"{100 * np.median(parts):.1f} % of the run"]
 
 
+# ---- extras ----
+
+VECTOR = np.arange(50.0)
+RETURNED = {
+    "none": lambda x: -0.5 * x[0] * x[0] - 0.5 * x[1] * x[1],
+    "a number": lambda x: (-0.5 * x[0] * x[0] - 0.5 * x[1] * x[1], {"y": x[0]}),
+    "2 numbers, 50 values": lambda x: (
+        -0.5 * x[0] * x[0] - 0.5 * x[1] * x[1], {"y": x[0], "low": x[1] < 0, "v": VECTOR}),
+}
+
+
+def extras(rounds, n=20_000):
+    def calls(f):
+        x = np.zeros(2)
+        for _ in range(n):
+            f(x)
+
+    def steps(f, thin, n):
+        fk.sample(f, np.zeros(2), sampler="rwm", draws=n // thin, tune=0, chains=1, thin=thin,
+                  **QUIET)
+
+    for label, f in RETURNED.items():
+        steps(f, 1, 100)
+        for what, thin in (("each recorded", 1), ("one of 100 recorded", 100)):
+            found = [(seconds(lambda f=f: calls(f)),
+                      seconds(lambda f=f, thin=thin: steps(f, thin, 2 * n))
+                      - seconds(lambda f=f, thin=thin: steps(f, thin, n)))
+                     for _ in range(4 * rounds)]
+            bare, whole = np.median(found, axis=0)
+            yield [f"extras: {label}; {what}",
+                   f"{1e6 * bare / n:.2f} µs a call, {whole / bare:.1f} calls a step"]
+
+
 # ---- one call for all chains ----
 
 
@@ -199,7 +234,8 @@ def batches(rounds):
                "fastkam {:.0f} ms, NumPy {:.0f} ms".format(*(1e3 * value for value in whole))]
 
 
-PARTS = {"chains": chains, "fresh": fresh, "summary": summaries, "stop": stops, "batches": batches}
+PARTS = {"chains": chains, "fresh": fresh, "summary": summaries, "stop": stops, "extras": extras,
+         "batches": batches}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Extras are those of the draws with which they are recorded, for every sampler and form of run."""
 
+from collections import OrderedDict, defaultdict
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -104,11 +105,23 @@ def test_a_reused_buffer():
     np.testing.assert_array_equal(result.extras["y"], result.draws)
 
 
+def test_other_kinds_of_dict():
+    """The first evaluation finds the names; later ones have a shorter way."""
+    def f(x):
+        extras = OrderedDict(y=x, low=bool(x[0] < 0))
+        return -0.5 * x @ x, extras if x[1] > 0 else defaultdict(int, extras)
+
+    result = run(f, x0=np.zeros(2), sampler="rwm", derived=lambda x: OrderedDict(z=2 * x))
+    np.testing.assert_array_equal(result.extras["y"], result.draws)
+    np.testing.assert_array_equal(result.extras["low"], result.draws[..., 0] < 0)
+    np.testing.assert_array_equal(result.extras["z"], 2 * result.draws)
+
+
 def test_more_points_than_the_extras_keep(monkeypatch):
     """Extras that are no longer stored are evaluated again."""
-    from fastkam._core.density import extras
+    from fastkam._core.density import kept
 
-    monkeypatch.setattr(extras, "KEPT_BYTES", 0)
+    monkeypatch.setattr(kept, "KEPT_BYTES", 0)
     check_extras(run(problem(problems.with_gradient), sampler="nuts"))
     check_extras(run(problem(), sampler="pt"))
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.density.extras import fields_of, packed, unpacked, width
+from fastkam._core.density.kept import Kept
 from fastkam.errors import SamplingWarning, warn
 
 if TYPE_CHECKING:
@@ -229,9 +230,10 @@ def derived(run: Target, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], F
         extras = checked(f(x))
         fields = fields_of(extras, (n,))
         return packed(extras, fields, (n,)), fields
-    each = [checked(f(point)) for point in x]
-    fields = fields_of(each[0])
-    return np.array([packed(extras, fields) for extras in each]), fields
+    kept = Kept()
+    rows = np.array([kept.row_of(checked(f(point))) for point in x])
+    assert kept.fields is not None
+    return rows, kept.fields
 
 
 def check_derived(
@@ -258,4 +260,4 @@ def checked(extras: Any) -> dict[str, Any]:
     if not isinstance(extras, dict):
         raise TypeError("derived must return a dict of numbers and arrays by names, not "
                         f"{extras!r:.200}")
-    return extras
+    return dict(extras)

@@ -1,16 +1,10 @@
-"""Extras: named numbers and arrays that a user's function returns beside the log density.
-
-They are stored as rows of doubles under the bytes of the point of the evaluation, since a draw may
-be recorded long after its evaluation. If they are no longer stored then, they are evaluated again.
-"""
+"""Extras: named numbers and arrays that a user's function returns beside the log density."""
 
 import sys
 from math import prod
 
 import numpy as np
 
-KEPT = 512  # most points whose extras are kept
-KEPT_BYTES = 2**24
 LARGEST = 2**63 - 1  # integer
 TYPES = {"f": "f8", "i": "i8", "u": "i8", "b": "b1"}  # {kind of an array: stored type}
 
@@ -84,41 +78,3 @@ def unpacked(rows, fields):
         found[name] = some.reshape(*rows.shape[:-1], *shape)
         start += prod(shape)
     return found
-
-
-class Kept:
-    """The extras of the last evaluations, by a key.
-
-    A copy of a density has its own; the fields are also set in that of the `original`.
-    """
-
-    def __init__(self, original=None):
-        self.original = original
-        self.fields = None
-        self.rows = {}
-
-    def put(self, key, extras):
-        """Store the extras of one point."""
-        self.put_rows([key], {name: as_array(name, value)[None] for name, value in extras.items()})
-
-    def put_rows(self, keys, extras):
-        """Store the extras of several points, in arrays with a row for each."""
-        lead = (len(keys),)
-        if self.fields is None:
-            self.fields = fields_of(extras, lead)
-            if self.original is not None:
-                self.original.fields = self.fields
-        rows = packed(extras, self.fields, lead)
-        for key, row in zip(keys, rows, strict=True):
-            self.rows.pop(key, None)
-            self.rows[key] = row
-        most = max(8, 2 * len(keys), min(KEPT, KEPT_BYTES // max(8 * rows.shape[-1], 1)))
-        while len(self.rows) > most:
-            del self.rows[next(iter(self.rows))]
-
-    def get(self, key):
-        """Return a stored row, which becomes the newest, or None."""
-        row = self.rows.pop(key, None)
-        if row is not None:
-            self.rows[key] = row
-        return row

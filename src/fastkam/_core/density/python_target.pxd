@@ -1,4 +1,5 @@
 """PythonTarget: declarations for estimators that are Python functions."""
+from fastkam._core.density.kept cimport Kept
 from fastkam._core.density.target cimport Target
 
 cdef enum:
@@ -12,7 +13,7 @@ cdef class PythonTarget(Target):
     cdef readonly bint vectorized
     cdef readonly bint gradient
     cdef object error
-    cdef object kept            # the extras of the last evaluations
+    cdef Kept kept              # the extras of the last evaluations
     cdef bint has_extras        # whether there have been any
     cdef object argument(self, size_t k, const double *x)
     cdef object without_extras(self, tuple value, size_t n, const double *x, size_t n_aux,

@@ -6,12 +6,13 @@ from numpy cimport (
     PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array,
 )
 
+from fastkam._core.density.kept cimport Kept
 from fastkam._core.density.target cimport Target
 from fastkam.target cimport FK_NEEDS_GIL, fk_batch_fn, fk_hvp_fn, fk_logp_fn, fk_logp_grad_fn
 
 from functools import partial
 
-from fastkam._core.density.extras import Kept, is_masked
+from fastkam._core.density.extras import is_masked
 
 import numpy as np
 
@@ -68,7 +69,7 @@ cdef class PythonTarget(Target):
 
     def bind(self):
         bound = PythonTarget(self.f, self.c.dim, **self.options())
-        bound.kept.original = self.kept
+        bound.kept = Kept(self.kept)
         return bound
 
     # ---- extras ----
@@ -229,12 +230,13 @@ def paired(value):
     return value
 
 
-def extras_in(value):
+cpdef object extras_in(value):
     """Return the dict of extras in the value of a function, or None."""
     if type(value) is not tuple:
         return None
     if 2 <= len(value) <= 3 and isinstance(value[len(value) - 1], dict):
-        return value[len(value) - 1]
+        extras = value[len(value) - 1]
+        return extras if type(extras) is dict else dict(extras)
     if len(value) != 2:
         raise TypeError(f"the log density must be one real number, not {value!r:.200} of type "
                         "tuple; it may be followed by its gradient, by extras in a dict, or by the "

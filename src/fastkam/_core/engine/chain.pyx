@@ -2,7 +2,7 @@
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport NAN, isfinite
 from libc.stdint cimport INT64_MAX, int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 from numpy cimport (
     NPY_DOUBLE, NPY_INT64, NPY_INT8, PyArray_SimpleNewFromData, import_array, ndarray,
     npy_intp, set_array_base,
@@ -256,13 +256,18 @@ cdef class ChainState(State):
 
         A KeyboardInterrupt is deferred until then; after any other error the extras are missing.
         """
+        cdef size_t size = self.c.d * sizeof(double)
         try:
-            uninterrupted(self.note_extras, row)
+            if self.noted_at is None or self.c.n_aux or memcmp(
+                    <const char *>self.noted_at, self.c.x, size):
+                uninterrupted(self.note_extras)
+                self.noted_at = (<const char *>self.c.x)[:size]
+            self.notes[row] = self.noted
         except BaseException as error:
             self.note_error = error
 
-    def note_extras(self, row):
-        self.notes[row] = self.source.extras_at(
+    def note_extras(self):
+        self.noted = self.source.extras_at(
             self.position, self.noise_at_x if self.c.n_aux else None)
 
     def take_notes(self):
