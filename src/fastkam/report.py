@@ -10,7 +10,6 @@ import base64
 import io
 import os
 import platform
-import re
 import warnings
 from dataclasses import fields
 from datetime import datetime
@@ -39,8 +38,6 @@ DPI = 100
 MOST_ROWS = 300  # of the table, those with the smallest effective sample sizes
 MOST_LETTERS = 2000  # characters of a setting
 MOST_NUMBERS = 6  # of an array in a setting
-YEAR = re.compile(r"\([12]\d{3}\)")
-NOTE = re.compile(r"[.;]\s+[Tt]he (?:default )?gain\b|\.$")  # the end of a list of papers
 LEAST_DRAWS = 4  # for figures and the table
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 STYLE = """
@@ -287,15 +284,12 @@ def kinds(sampler: Sampler) -> list[Sampler]:
 
 
 def references(sampler: Sampler) -> list[str]:
-    """The papers of a sampler and of those within it, from their documentation."""
+    """The papers of a sampler and of those within it, each a paragraph of its documentation."""
     found = []
     for one in kinds(sampler):
         text = cleandoc(type(one).__doc__ or "").partition("References\n----------\n")[2]
-        # a paragraph after the first is a paper if it has a year, otherwise a note
-        first, *more = [" ".join(part.split()) for part in text.split("\n\n")]
-        papers = [first, *(part for part in more if YEAR.search(part))]
-        if first:
-            found.append(f"{type(one).__name__}: {NOTE.split(' '.join(papers))[0]}.")
+        papers = [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+        found += [f"{type(one).__name__}: {paper}" for paper in papers]
     return list(dict.fromkeys(found))
 
 

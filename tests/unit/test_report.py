@@ -145,7 +145,17 @@ def test_every_sampler_has_references_but_no_notes_among_them(name):
     found = report.references(SAMPLERS[name]())
     assert found
     assert not any("default" in text for text in found), found
-    assert report.YEAR.search(found[0]) or name == "ckam"  # not in print
+    for text in found:
+        assert re.search(r"\([12]\d{3}\)\. ", text) or name == "ckam"  # not in print
+        assert text.endswith(".")
+        assert not re.search(r"Eq\.|[Aa]lgorithm \d|Proposition|Appendix|Supplement\b|stages|gain|"
+                             r"the paper|\bours\b|hops|reference:", text), text
+
+
+def test_each_paper_is_a_reference_of_its_own():
+    found = report.references(fk.NUTS())
+    assert [text.partition(".")[0] for text in found] == ["NUTS: Hoffman, M", "NUTS: Betancourt, M"]
+    assert all(text.count("(20") == 1 for text in found)
 
 
 def test_bad_paths(tmp_path):

@@ -16,7 +16,7 @@ TINY = {"ckam": {"cycle": 20}, "kpca": {"subsample": 12}}     # where defaults n
 
 def parameters_of(cls):
     """{name: description} of the parameters that the docstring describes."""
-    section = cls.__doc__.split("Parameters\n")[1].split("References\n")[0]
+    section = re.split(r"(?:Notes|References)\n +---", cls.__doc__.split("Parameters\n")[1])[0]
     found, names = {}, []
     for line in section.splitlines()[1:]:
         text = line.strip()

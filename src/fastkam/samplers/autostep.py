@@ -83,12 +83,16 @@ class AutoMALA(AutoStep, name="automala"):
     step_size : float, optional
         Initial step size at which each search starts; d^(-1/6) by default. It is learned.
 
+    Notes
+    -----
+    The default gain is (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). In 8 dimensions and
+    more, in units of scales that a search has found, a dense metric has (10 d + n)^(-0.9) and
+    1 / (10 d + n).
+
     References
     ----------
     Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (2024). autoMALA:
-    Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. The default gain is
-    (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). In 8 dimensions and more, in units of
-    scales that a search has found, a dense metric has (10 d + n)^(-0.9) and 1 / (10 d + n).
+    Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS.
     """
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
@@ -110,12 +114,16 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
     step_size : float, optional
         Initial step size at which each search starts; 2.38 d^(-1/2) by default. It is learned.
 
+    Notes
+    -----
+    The default gain is (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). In 8 dimensions and
+    more, in units of scales that a search has found, a dense metric has (10 d + n)^(-0.9) and
+    1 / (10 d + n).
+
     References
     ----------
     Liu, T., Surjanovic, N., Biron-Lattes, M., Bouchard-Cote, A. and Campbell, T. (2024). AutoStep:
-    Locally adaptive involutive MCMC. arXiv:2410.18929. The default gain is (1 + n)^(-0.6); under
-    `Diminishing` it is 1 / (1 + n). In 8 dimensions and more, in units of scales that a search has
-    found, a dense metric has (10 d + n)^(-0.9) and 1 / (10 d + n).
+    Locally adaptive involutive MCMC. arXiv:2410.18929.
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"

@@ -45,12 +45,16 @@ class BarkerProposal(Sampler, name="barker"):
     jitter : float
         Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
+    Notes
+    -----
+    The default gain is (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). In 8 dimensions and
+    more, in units of scales that a search has found, a dense metric has (10 d + n)^(-0.9) and
+    1 / (10 d + n).
+
     References
     ----------
     Livingstone, S. and Zanella, G. (2022). The Barker proposal: combining robustness and efficiency
-    in gradient-based MCMC. Journal of the Royal Statistical Society B 84, 496-523. The default gain
-    is (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n). In 8 dimensions and more, in units of
-    scales that a search has found, a dense metric has (10 d + n)^(-0.9) and 1 / (10 d + n).
+    in gradient-based MCMC. Journal of the Royal Statistical Society B 84, 496-523.
     """
 
     metric: str | None = None

@@ -42,10 +42,14 @@ class DivergenceMinimization(Sampler, name="dm"):
     bank_size : int
         Largest number of entries in the bank, of d (d + 1) numbers each.
 
+    Notes
+    -----
+    The default gain is 0.002, constant.
+
     References
     ----------
     Dharamshi, A., Ngo, V. and Rosenthal, J. S. (2023). Sampling by divergence minimization.
-    Communications in Statistics - Simulation and Computation. The default gain is 0.002, constant.
+    Communications in Statistics - Simulation and Computation.
     """
 
     proposal_cov: ArrayLike | None = None

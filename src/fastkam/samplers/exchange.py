@@ -78,11 +78,16 @@ class ParallelTempering(Coupled, name="pt"):
         Factor on the covariance of the fitted reference; 1 + 2/sqrt(d) by default. For a curved
         density, whose ends are not covered by a Gaussian of its own covariance, take 10 to 100.
 
+    Notes
+    -----
+    The reference distribution of the ladder is that of Surjanovic et al. (2022).
+
     References
     ----------
     Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2022). Non-reversible parallel
-    tempering. Journal of the Royal Statistical Society B 84, 321-350. The reference: Surjanovic, N.
-    et al. (2022). Parallel tempering with a variational reference. NeurIPS 35.
+    tempering. Journal of the Royal Statistical Society B 84, 321-350.
+
+    Surjanovic, N. et al. (2022). Parallel tempering with a variational reference. NeurIPS 35.
     """
 
     sampler: Sampler | str = "ram"
@@ -195,11 +200,14 @@ class Scout(Coupled, name="scout"):
     swap_interval : int
         Steps between swaps.
 
+    Notes
+    -----
+    It is algorithm 3 of the paper, with the ratio of the text: min(1, (pi(s) / pi(x))^(1 - beta)).
+
     References
     ----------
     Dharamshi, A., Ngo, V. and Rosenthal, J. S. (2023). Sampling by divergence minimization.
-    Communications in Statistics: Simulation and Computation. Algorithm 3, with the ratio of the
-    text: min(1, (pi(s) / pi(x))^(1 - beta)).
+    Communications in Statistics: Simulation and Computation.
     """
 
     main: Sampler | str = "ram"

@@ -46,10 +46,14 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     entropy_weight_gain : float
         Rate at which the weight follows the acceptances.
 
+    Notes
+    -----
+    The default gain is 5e-5, constant.
+
     References
     ----------
     Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
-    Advances in Neural Information Processing Systems 32. The default gain is 5e-5, constant.
+    Advances in Neural Information Processing Systems 32.
     """
 
     proposal_cov: ArrayLike | None = None
@@ -131,10 +135,14 @@ class GradientAdaptiveMALA(GradientAdaptiveRandomWalk, name="gadmala"):
         step: the target's `hvp`, or two more gradients. Otherwise that gradient counts as a
         constant, which is faster and works as well.
 
+    Notes
+    -----
+    The default gain is 1.5e-4, constant.
+
     References
     ----------
     Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
-    Advances in Neural Information Processing Systems 32. The default gain is 1.5e-4, constant.
+    Advances in Neural Information Processing Systems 32.
     """
 
     target_acceptance: float = 0.55

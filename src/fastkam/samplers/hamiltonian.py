@@ -123,11 +123,16 @@ class NUTS(Hamiltonian, name="nuts"):
         A trajectory has at most 2^max_tree_depth steps. At most 20: a run can end between
         trajectories only.
 
+    Notes
+    -----
+    Draws are multinomial, and trajectories end by the criterion of Betancourt (2017).
+
     References
     ----------
     Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine Learning
-    Research 15, 1593-1623; with multinomial draws and the criterion of Betancourt, M. (2017).
-    arXiv:1701.02434.
+    Research 15, 1593-1623.
+
+    Betancourt, M. (2017). A conceptual introduction to Hamiltonian Monte Carlo. arXiv:1701.02434.
     """
 
     max_tree_depth: int = 10

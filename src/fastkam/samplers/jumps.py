@@ -83,12 +83,17 @@ class ModeJumping(Composite, name="jumps"):
         deviation, of at least a period, of the normal density by which the periodic density is
         multiplied. The components are in the window. See `Coordinates.periods`.
 
+    Notes
+    -----
+    Hops are those of Tjelmeland and Hegstad (2001).
+
     References
     ----------
     Tjelmeland, H. and Hegstad, B. K. (2001). Mode jumping proposals in MCMC. Scandinavian Journal
-    of Statistics 28, 205-223: hops. Giordani, P. and Kohn, R. (2010). Adaptive independent
-    Metropolis-Hastings by fast estimation of mixtures of normals. Journal of Computational and
-    Graphical Statistics 19, 243-259.
+    of Statistics 28, 205-223.
+
+    Giordani, P. and Kohn, R. (2010). Adaptive independent Metropolis-Hastings by fast estimation of
+    mixtures of normals. Journal of Computational and Graphical Statistics 19, 243-259.
     """
 
     sampler: Sampler | str = "ram"

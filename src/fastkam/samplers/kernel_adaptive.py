@@ -47,11 +47,15 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         Largest number of states of the chain that are stored, at least 2 n; they are thinned evenly
         when this is reached.
 
+    Notes
+    -----
+    It is algorithm 1 of the paper, with its proposition 2. The gain on log nu is 0.5 (1 + n)^(-1/2)
+    by default; both covariances of a step come from the same subsample and nu.
+
     References
     ----------
     Sejdinovic, D. et al. (2014). Kernel adaptive Metropolis-Hastings. Proceedings of Machine
-    Learning Research 32, 1665-1673. Algorithm 1, Proposition 2. The gain on log nu is 0.5 (1 +
-    n)^(-1/2) by default; both covariances of a step come from the same subsample and nu.
+    Learning Research 32, 1665-1673.
     """
 
     kernel: Kernel | str = field(default_factory=Gaussian)
@@ -133,11 +137,15 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     kernel, metric, subsample, step_size, gamma, renewal, target_acceptance, history_size
         As for `KernelAdaptiveMetropolis`. Each renewal costs an eigendecomposition, O(n^3).
 
+    Notes
+    -----
+    It is that of appendix C of the paper. The weights are (l_i + 1) / (sum l + k), as in the
+    authors' programs.
+
     References
     ----------
     Sejdinovic, D. et al. (2014). Kernel adaptive Metropolis-Hastings. Proceedings of Machine
-    Learning Research 32, 1665-1673. Appendix C. The weights are (l_i + 1) / (sum l + k), as in the
-    authors' programs.
+    Learning Research 32, 1665-1673.
     """
 
     n_components: int = 10
@@ -183,10 +191,14 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
         As for `KernelAdaptiveMetropolis`, within a cycle; the step size at the start of a cycle is
         2 * 2.38 / sqrt(d) by default.
 
+    Notes
+    -----
+    It is algorithm 2 of the paper, with eta_t = (1 + t)^(-0.75), t counted from 0 in each cycle.
+    Their noise a (b + t)^(-r) has no published values.
+
     References
     ----------
-    Li, C. et al. Cyclical kernel adaptive Metropolis. Algorithm 2, with eta_t = (1 + t)^(-0.75), t
-    counted from 0 in each cycle. Their noise a (b + t)^(-r) has no published values.
+    Li, C. et al. Cyclical kernel adaptive Metropolis.
     """
 
     cycle: int = 1000

@@ -32,10 +32,14 @@ class MALA(Sampler, name="mala"):
     jitter : float
         Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
+    Notes
+    -----
+    The default gain is (1 + n)^(-0.6).
+
     References
     ----------
     Roberts, G. O. and Tweedie, R. L. (1996). Exponential convergence of Langevin distributions and
-    their discrete approximations. Bernoulli 2, 341-363. The default gain is (1 + n)^(-0.6).
+    their discrete approximations. Bernoulli 2, 341-363.
     """
 
     preconditioner: ArrayLike | None = None
@@ -82,11 +86,14 @@ class FisherAdaptiveMALA(Sampler, name="fishermala"):
     jitter : float
         Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
+    Notes
+    -----
+    The default gain is (1 + n)^(-0.6), on log s; that of the paper is 0.0075.
+
     References
     ----------
     Titsias, M. K. (2023). Optimal preconditioning and Fisher adaptive Langevin sampling. Advances
-    in Neural Information Processing Systems 36. The default gain is (1 + n)^(-0.6), on log s;
-    that of the paper is 0.0075.
+    in Neural Information Processing Systems 36.
     """
 
     step_size: float | None = None

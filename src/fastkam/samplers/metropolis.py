@@ -44,10 +44,14 @@ class RandomWalk(Sampler, name="rwm"):
     jitter : float
         Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
+    Notes
+    -----
+    The default gain is (1 + n)^(-0.6).
+
     References
     ----------
     Metropolis, N. et al. (1953). Equation of state calculations by fast computing machines. Journal
-    of Chemical Physics 21, 1087-1092. The default gain is (1 + n)^(-0.6).
+    of Chemical Physics 21, 1087-1092.
     """
 
     proposal_cov: ArrayLike | None = None
@@ -95,11 +99,15 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
     jitter : float
         Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
+    Notes
+    -----
+    The update is equation (1) of the paper. The default gain is min(1, d n^(-2/3)). Halving and
+    windows are ours.
+
     References
     ----------
     Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
-    and Computing 22, 997-1008. Eq. (1); the default gain is min(1, d n^(-2/3)). Halving and windows
-    are ours.
+    and Computing 22, 997-1008.
     """
 
     proposal_cov: ArrayLike | None = None
@@ -192,12 +200,16 @@ class AdaptiveMetropolis(LearnedCovariance, name="am"):
     jitter : float
         Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
+    Notes
+    -----
+    It is algorithm 2 of the paper. The default gain is (1 + n)^(-0.7); under `Diminishing` it is
+    1 / (1 + n). In 8 dimensions and more, in units of scales that a search has found, these are
+    (10 d + n)^(-0.9) and 1 / (10 d + n).
+
     References
     ----------
     Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
-    343-373. Algorithm 2; the default gain is (1 + n)^(-0.7); under `Diminishing` it is 1 / (1 + n).
-    In 8 dimensions and more, in units of scales that a search has found, these are
-    (10 d + n)^(-0.9) and 1 / (10 d + n).
+    343-373.
     """
 
     KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
@@ -213,10 +225,14 @@ class RaoBlackwellizedAdaptiveMetropolis(LearnedCovariance, name="rbam"):
     target_cov, mean, scale, jitter
         As for `AdaptiveMetropolis`.
 
+    Notes
+    -----
+    It is algorithm 3 of the paper: the weighted sum of two outer products.
+
     References
     ----------
     Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
-    343-373. Algorithm 3: the weighted sum of two outer products.
+    343-373.
     """
 
     KERNEL: ClassVar[str] = "rbam.RaoBlackwellizedAdaptiveMetropolis"
@@ -234,10 +250,14 @@ class GlobalAdaptiveMetropolis(LearnedCovariance, name="gam"):
     target_acceptance : float
         Acceptance probability that the adaptation aims at.
 
+    Notes
+    -----
+    It is algorithm 4 of the paper.
+
     References
     ----------
     Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
-    343-373. Algorithm 4.
+    343-373.
     """
 
     target_acceptance: float = 0.234
@@ -263,12 +283,16 @@ class DelayedRejectionAdaptiveMetropolis(LearnedCovariance, name="dram"):
     second_cov_ratio : float
         Covariance of the second proposal, relative to that of the first.
 
+    Notes
+    -----
+    There are two stages. The default gain is (1 + n)^(-0.7); under `Diminishing` it is 1 / (1 + n).
+    In 8 dimensions and more, in units of scales that a search has found, these are
+    (10 d + n)^(-0.9) and 1 / (10 d + n).
+
     References
     ----------
     Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC.
-    Statistics and Computing 16, 339-354. Two stages; the default gain is (1 + n)^(-0.7); under
-    `Diminishing` it is 1 / (1 + n). In 8 dimensions and more, in units of scales that a search has
-    found, these are (10 d + n)^(-0.9) and 1 / (10 d + n).
+    Statistics and Computing 16, 339-354.
     """
 
     second_cov_ratio: float = 0.04
@@ -296,11 +320,15 @@ class AdaptiveRandomWalk(Sampler, name="arwm"):
         The safe component is N(x, (safe_scale^2 / d) I), and is the only one for the first 2 d
         steps; 0.1 of the scales by default.
 
+    Notes
+    -----
+    The proposal is equation (2.1) of the paper. The default gain 1 / (1 + n) makes the learned
+    covariance that of the chain.
+
     References
     ----------
     Roberts, G. O. and Rosenthal, J. S. (2009). Examples of adaptive MCMC. Journal of Computational
-    and Graphical Statistics 18, 349-367. Eq. (2.1); the default gain 1 / (1 + n) makes the learned
-    covariance that of the chain.
+    and Graphical Statistics 18, 349-367.
     """
 
     safe_weight: float = 0.05
@@ -346,11 +374,15 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     min_diagonal : float, optional
         Smallest diagonal element of the factor; 0.001 of the scales by default.
 
+    Notes
+    -----
+    It is in the supplement of the paper. The default gain is 0.001 / (1 + n / 4000); under
+    `Diminishing` it is 1 / (1000 + n).
+
     References
     ----------
     Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
-    Advances in Neural Information Processing Systems 32. Supplement; the default gain is
-    0.001 / (1 + n / 4000); under `Diminishing` it is 1 / (1000 + n).
+    Advances in Neural Information Processing Systems 32.
     """
 
     proposal_cov: ArrayLike | None = None
