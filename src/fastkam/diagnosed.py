@@ -87,7 +87,8 @@ class Diagnosed(Recorded):
             Prints as a table, followed by the verdict and the findings of `warnings`, which are
             those of the whole run; ``summary["r_hat"]`` is a column as an array. For a long run
             with ``store=`` some two million evenly spaced draws are read, as a note below the
-            table says; another note says if the draws have weights, which the table uses.
+            table says; other notes say if the draws have weights, which the table uses, and which
+            rows are unknown because of draws that are NaN or infinite.
 
         Raises
         ------
@@ -103,11 +104,13 @@ class Diagnosed(Recorded):
         table = self.table(draws, labels, levels)
         judged = checks.verdict_of(self.state, self.warnings,
                                    table if var_names is None else self.weighted_table())
-        table.verdict = judged.heading
+        table.verdict, remarks = judged.heading, table.notes
         if var_names is None and self.log_weights is None:
             table.notes = checks.notes(list(judged.reasons), table)
         else:
             table.notes = [one.text for one in judged.reasons]
+        if var_names is not None or not any(one.kind == "not_finite" for one in judged.reasons):
+            table.notes += remarks
         if step > 1:
             table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
                                "no larger than those of all draws, and errors no smaller.")

@@ -128,7 +128,8 @@ class Outputs(Diagnosed):
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write a report of the run to the HTML file `path`: one file that needs no network.
 
-        It has the summary, the findings of `warnings`, figures (if matplotlib is installed,
+        It has the summary, that of extras and derived quantities (the first 50 elements of each),
+        the findings of `warnings`, figures (if matplotlib is installed,
         ``pip install fastkam[plot]``), settings, versions and references.
 
         Parameters

@@ -21,12 +21,14 @@ import numpy as np
 
 from fastkam import plots
 from fastkam._version import __version__
-from fastkam.diagnostics.agreement import LEAST_ESS, MOST_R_HAT
+from fastkam.diagnostics.agreement import LEAST_ESS, MOST_R_HAT, WRONG_R_HAT
 from fastkam.diagnostics.checks import rejected_points
+from fastkam.diagnostics.draws import OUTER_QUANTILES
 from fastkam.diagnostics.table import Summary, cell, decimals
 from fastkam.parameters import Parameters
 from fastkam.plots.select import worst_first
 from fastkam.run.files import check_output, replacing
+from fastkam.run.lazy import distance
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 DPI = 100
 MOST_ROWS = 300  # of the table, those with the smallest effective sample sizes
+MOST_ELEMENTS = 50  # of an extra, the first ones
 MOST_LETTERS = 2000  # characters of a setting
 MOST_NUMBERS = 6  # of an array in a setting
 LEAST_DRAWS = 4  # for figures and the table
@@ -83,8 +86,8 @@ def page(result: Result, title: str) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>", f'<p class="about">{escape(about(result))}</p>',
         judged(result, table),
-        section("Summary", table_of(table)) if table is not None else "",
-        section("Figures", figures(result.equally_weighted())) if enough else "",
+        *(tables(result, table) if table is not None else []),
+        section("Figures", figures(result)) if enough else "",
         section("Settings", settings(result)),
         section("Versions", rows_of(versions())),
         section("How to cite", citation(result)),
@@ -128,8 +131,45 @@ def judged(result: Result, table: Summary | None) -> str:
             + (f"<ul>{items}</ul>" if items else "") + "</div>")
 
 
-def table_of(table: Summary) -> str:
-    """The summary as a table; R-hat and sample sizes beyond their bounds are marked."""
+def tables(result: Result, table: Summary) -> list[str]:
+    """The sections of the summary, and of that of extras if there are any."""
+    least_bad = least_bad_r_hat(result, table)
+    found = [section("Summary", table_of(table, least_bad))]
+    names, notes = shown_extras(result)
+    if names:
+        step = distance(result.draws) if result.log_weights is None else 1
+        more = result.table(*result.selected(names, step), OUTER_QUANTILES)
+        said = "".join(f"<p>{escape(text)}</p>" for text in [*notes, *more.notes])
+        found.append(section("Extras and derived quantities", table_of(more, least_bad) + said))
+    return found
+
+
+def shown_extras(result: Result) -> tuple[list[str], list[str]]:
+    """Names of extras, or of the first elements of long ones, and notes on those left out."""
+    names: list[str] = []
+    notes: list[str] = []
+    for name in result.extras:
+        labels = result.labels_of(name)
+        if len(labels) > MOST_ELEMENTS:
+            notes.append(f"The first {MOST_ELEMENTS} of {len(labels)} elements of {name}.")
+            names += labels[:MOST_ELEMENTS]
+        elif labels:
+            names.append(name)
+    return names, notes
+
+
+def least_bad_r_hat(result: Result, table: Summary) -> float:
+    """The value above which R-hat is marked: that of the findings, with which marks agree.
+
+    Of weighted draws, and of many short chains that agree in groups, only large values are found.
+    """
+    told = any(one.kind == "r_hat" for one in result.warnings)
+    above = bool((table["r_hat"] > MOST_R_HAT).any()) or result.log_weights is not None
+    return WRONG_R_HAT if above and not told else MOST_R_HAT
+
+
+def table_of(table: Summary, least_bad: float) -> str:
+    """A summary as a table; R-hat above `least_bad` and small sample sizes are marked."""
     shown, d = np.arange(len(table)), len(table)
     note = ""
     if d > MOST_ROWS:
@@ -141,15 +181,15 @@ def table_of(table: Summary) -> str:
     body = []
     for i in shown:
         places = decimals(table["sd"][i])
-        cells = "".join(td(name, column[i], places) for name, column in table.columns.items())
+        cells = "".join(td(name, column[i], places, least_bad) for name, column in table.columns.items())
         body.append(f"<tr><th>{escape(table.labels[i])}</th>{cells}</tr>")
     return (f'{note}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>'
             f"{''.join(body)}</tbody></table></div>")
 
 
-def td(name: str, value: float, places: int | None) -> str:
+def td(name: str, value: float, places: int | None, least_bad: float) -> str:
     """One cell of the summary."""
-    bad = (name == "r_hat" and value > MOST_R_HAT) or (
+    bad = (name == "r_hat" and value > least_bad) or (
         name.startswith("ess") and value < LEAST_ESS)
     mark = ' class="bad"' if bad else ""
     return f"<td{mark}>{escape(cell(name, value, places))}</td>"
@@ -160,9 +200,11 @@ def td(name: str, value: float, places: int | None) -> str:
 
 def figures(result: Result) -> str:
     """All figures that fit the result, as images within the page."""
-    parts = []
+    weighted, result = result.log_weights is not None, result.equally_weighted()
+    parts = [] if not weighted else [
+        "<p>The figures show draws that were resampled in proportion to their weights.</p>"]
     try:
-        for plot, caption in wanted(result):
+        for plot, caption in wanted(result, weighted):
             parts.append(f'<figure><img alt="{escape(caption.partition(":")[0])}" '
                          f'src="data:image/png;base64,{image(plot(result))}">'
                          f"<figcaption>{escape(caption)}</figcaption></figure>")
@@ -171,8 +213,12 @@ def figures(result: Result) -> str:
     return "\n".join(parts)
 
 
-def wanted(result: Result) -> list[tuple[Any, str]]:
-    """[(function of the result that draws, caption)]"""
+def wanted(result: Result, weighted: bool) -> list[tuple[Any, str]]:
+    """[(function of the result that draws, caption)]
+
+    Draws that were resampled by weights have another effective sample size than the weighted ones
+    have, and are repeated: no figure shows how they mix.
+    """
     found: list[tuple[Any, str]] = [
         (plots.plot_trace, "Traces, histograms and ranks: chains that agree have rank bars of "
                            "equal height."),
@@ -183,7 +229,7 @@ def wanted(result: Result) -> list[tuple[Any, str]]:
     if hasattr(result.target, "mode_of"):
         found.append((plots.plot_modes, "Modes: the share of the draws in each, and which mode "
                                         "each draw was in."))
-    found += [
+    found += [] if weighted else [
         (plots.plot_ess, "Effective sample size: it grows in proportion to the draws where the "
                          "chains have mixed."),
         (plots.plot_autocorr, "Autocorrelation: the band holds 95 % of the values for independent "

@@ -185,3 +185,45 @@ def test_long_names_leave_room_for_the_numbers(tmp_path):
 def page_of(result, folder):
     result.report(folder / "run.html")
     return (folder / "run.html").read_text()
+
+
+def with_extras(x):
+    return -0.5 * x @ x, {"ratio": x[0] / (2 + x[1]), "positive": x[0] > 0, "none": np.zeros(0),
+                          "curve": np.arange(60.0) * x[1], "lost": np.nan if x[0] > 1 else x[0]}
+
+
+def test_extras_are_in_a_table(tmp_path):
+    result = sample(with_extras, np.zeros(2), sampler="ram", draws=300, tune=300, chains=2, seed=1,
+                    diagnose=False, progress=False)
+    page = page_of(result, tmp_path)
+    table = page.partition("<h2>Extras and derived quantities</h2>")[2].partition("<h2>")[0]
+    for label in ("ratio", "positive", "curve[0]", "curve[49]", "lost"):
+        assert f"<th>{label}</th>" in table
+    assert "<th>curve[50]</th>" not in table
+    assert "The first 50 of 60 elements of curve." in table
+    lost = int(np.isnan(result["lost"]).sum())
+    assert f"Some draws are NaN or infinite: {lost} of 600 of lost." in table
+    head = re.findall("<th>([a-z_0-9]*)</th>", table.partition("</thead>")[0])
+    row = table.partition("<th>positive</th>")[2].partition("</tr>")[0]
+    cells = dict(zip(head[1:], re.findall(">([^<]*)</td>", row), strict=True))
+    assert {"mean", "sd", "mcse_mean", "ess_bulk", "r_hat"} <= set(cells)
+    assert cells["ess_bulk"] == f"{result.summary('positive')['ess_bulk'][0]:.0f}"
+    assert "Extras and derived" not in page_of(run(), tmp_path)
+
+
+def test_a_report_of_weighted_draws_agrees_with_its_findings(tmp_path):
+    result = fk.sample(with_extras, np.zeros(2), surrogate="learn", budget=400, seed=1,
+                       progress=False, diagnose=False)
+    assert result.log_weights is not None
+    page = page_of(result, tmp_path)
+    assert "Effective sample size: it grows" not in page
+    assert "Autocorrelation: the band" not in page
+    assert "resampled in proportion to their weights" in page
+    assert "<th>ratio</th>" in page
+    summary = result.summary()
+    told = {one.kind for one in result.warnings}
+    rows = page.partition("<tbody>")[2].partition("</tbody>")[0]
+    assert (summary["r_hat"] > 1.01).any()
+    assert "r_hat" not in told
+    assert not [text for text in re.findall('class="bad">([^<]*)<', rows)
+                if text in {f"{value:.3f}" for value in summary["r_hat"]}]

@@ -9,6 +9,7 @@ from runs import sample
 import fastkam as fk
 from fastkam.arguments import import_extra
 from fastkam.diagnostics import Summary, summary
+from fastkam.diagnostics.weights import weighted_summary
 
 COLUMNS = ["mean", "sd", "q5", "q95", "mcse_mean", "mcse_sd", "ess_bulk", "ess_tail", "r_hat"]
 
@@ -202,3 +203,46 @@ def test_stop_rules_are_not_met_by_a_coordinate_that_never_moves():
     (-1e11, "-100000000000")])
 def test_large_means_have_digits_down_to_their_sd(value, text):
     assert f" {text} " in str(Summary(["x"], {"mean": [value], "sd": [1000.0]}))
+
+
+def test_rows_without_statistics_are_explained(draws):
+    assert summary(draws).notes == []
+    some = draws.copy()
+    some[0, 3, 0], some[1, :2, 2] = np.nan, np.inf
+    table = summary(some, ["a", "b", "c"])
+    assert table.notes == ["Some draws are NaN or infinite: 1 of 2000 of a and 2 of 2000 of c. "
+                           "The statistics of these rows are unknown (-)."]
+    assert table.notes[0][:40] in str(table)
+    assert table.notes[0] in table._repr_html_()
+    assert "3 of 2000 of x[2] and 4 more" in summary(np.full((4, 500, 7), np.nan)).notes[0].replace(
+        "2000 of 2000", "3 of 2000")
+    for few in (some[:, :0], some[:1, :1]):
+        assert len(summary(few).notes) == 0
+
+
+def test_a_lost_extra_is_explained_and_others_stay():
+    def logp(x):
+        return -0.5 * x @ x, {"lost": np.nan if x[0] > 1 else x[0], "fine": x[0] > 0}
+
+    result = sample(logp, [0.0, 0.0], draws=200, tune=200, seed=1, progress=False, diagnose=False,
+                    sampler="ram")
+    lost = int(np.isnan(result["lost"]).sum())
+    table = result.summary(["lost", "fine"])
+    assert f"{lost} of 800 of lost" in table.notes[-1]
+    assert np.isnan(table["mean"][0])
+    assert np.isfinite(table["mean"][1])
+    assert not any("NaN or infinite" in note for note in result.summary().notes)
+
+
+def test_lost_draws_of_weight_zero_do_not_count():
+    rng = np.random.default_rng(1)
+    x, log_weights = rng.standard_normal((2, 400, 1)), 0.1 * rng.standard_normal((2, 400))
+    log_weights[:, :5] = -np.inf
+    known = weighted_summary(x, log_weights, ["a"])
+    x[:, :5] = np.nan
+    lost = weighted_summary(x, log_weights, ["a"])
+    assert lost.notes == []
+    for name in ("mean", "sd", "q5", "mcse_mean", "mcse_sd", "ess_bulk", "ess_tail"):
+        assert lost[name] == pytest.approx(known[name], rel=1e-12), name
+    x[1, 7] = np.inf
+    assert "1 of 800 of a" in weighted_summary(x, log_weights, ["a"]).notes[0]

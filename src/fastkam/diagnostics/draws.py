@@ -18,6 +18,7 @@ from fastkam.arguments import (
     real_array,
     shown,
 )
+from fastkam.diagnostics.look import NAMED, listed
 from fastkam.diagnostics.table import Summary
 from fastkam.run.shapes import labeled
 
@@ -59,7 +60,18 @@ def summary(draws, labels=None, *, quantiles=OUTER_QUANTILES):
         known = np.isfinite(columns["mean"])
         found[:, known] = np.quantile(draws[..., known], levels, axis=(0, 1))
         columns = with_quantiles(columns, levels, found)
-    return Summary(labels, columns)
+    return Summary(labels, columns, unknown_rows(labels, draws, columns["mean"]))
+
+
+def unknown_rows(labels, draws, mean):
+    """Return a list with a note on the draws that leave rows of a summary without numbers."""
+    rows = [(int(i), int((~np.isfinite(draws[..., i])).sum()))
+            for i in np.flatnonzero(~np.isfinite(mean))]
+    texts = [f"{lost} of {draws[..., i].size} of {labels[i]}" for i, lost in rows if lost]
+    if not texts:
+        return []
+    return [f"Some draws are NaN or infinite: {listed(texts[:NAMED], len(texts))}. The statistics "
+            "of these rows are unknown (-)."]
 
 
 def side_by_side(quantities):

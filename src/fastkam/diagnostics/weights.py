@@ -36,7 +36,7 @@ from fastkam._core.diagnostics.convergence import COLUMNS
 from fastkam.diagnostics.agreement import LEAST_ESS, r_hats
 from fastkam.diagnostics.controls import Controls
 from fastkam.diagnostics.doubts import rough_sd
-from fastkam.diagnostics.draws import OUTER_QUANTILES, statistics, with_quantiles
+from fastkam.diagnostics.draws import OUTER_QUANTILES, statistics, unknown_rows, with_quantiles
 from fastkam.diagnostics.faults import of_repeated_calls, often_rejected, tails
 from fastkam.diagnostics.look import Finding, Look
 from fastkam.diagnostics.table import Summary
@@ -81,17 +81,20 @@ def weighted_summary(
     """Return the summary of draws (chains, draws, d) with log weights (chains, draws).
 
     The columns are those of `fastkam.diagnostics.summary`; R-hat is that of the draws without
-    weights. An effective sample size is at most 1 / s^2, where s is the largest share of a draw in
-    the sum of the weights, as (sum w)^2 / sum w^2 is. With the controls of calibrated weights that
-    bound holds only if one draw dominates, and the size may be larger than the number of draws.
+    weights. Draws of weight 0 that are not finite, as those of extras, do not count. An effective
+    sample size is at most 1 / s^2, where s is the largest share of a draw in the sum of the
+    weights, as (sum w)^2 / sum w^2 is. With the controls of calibrated weights that bound holds
+    only if one draw dominates, and the size may be larger than the number of draws.
     """
     if not log_weights.size:
         none = dict.fromkeys(COLUMNS, np.full(len(labels), np.nan))
         return Summary(labels, with_quantiles(none, levels, [none["mean"]] * len(levels)))
-    w = normalized(log_weights)[:, :, None]
-    mean = (w * draws).mean(axis=(0, 1))
-    away = draws - mean
-    variance = (w * away**2).mean(axis=(0, 1))
+    w, drawn = normalized(log_weights)[:, :, None], draws
+    draws = np.where((w == 0) & ~np.isfinite(draws), 0.0, draws)
+    with np.errstate(invalid="ignore"):
+        mean = (w * draws).mean(axis=(0, 1))
+        away = draws - mean
+        variance = (w * away**2).mean(axis=(0, 1))
     sd = np.sqrt(variance)
     q5, q95 = quantiles(draws, w[:, :, 0], OUTER_QUANTILES)
     with np.errstate(all="ignore"):
@@ -104,8 +107,9 @@ def weighted_summary(
                  for p, q in zip(OUTER_QUANTILES, (q5, q95), strict=True)]
         bulk = variance / mcse_mean**2
     columns = {"mean": mean, "sd": sd, "mcse_mean": mcse_mean, "mcse_sd": mcse_sd,
-               "ess_bulk": bulk, "ess_tail": np.fmin(*tails), "r_hat": statistics(draws)["r_hat"]}
-    return Summary(labels, with_quantiles(columns, levels, quantiles(draws, w[:, :, 0], levels)))
+               "ess_bulk": bulk, "ess_tail": np.fmin(*tails), "r_hat": statistics(drawn)["r_hat"]}
+    columns = with_quantiles(columns, levels, quantiles(draws, w[:, :, 0], levels))
+    return Summary(labels, columns, unknown_rows(labels, draws, mean))
 
 
 def error_of(terms: Array, controls: Controls | None = None) -> Array:
