@@ -326,6 +326,12 @@ def resume(options):
     ))
 
 
+def check_suffix(path):
+    """Refuse, before any work, a report that no browser would open."""
+    if path is not None and Path(path).suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--report must be a file that ends with .html or .htm, not {path!r}")
+
+
 def check_paths(options, out):
     """Refuse, before any work, a report that could not be written, and a file that is given twice.
     """
@@ -338,6 +344,7 @@ def check_paths(options, out):
         if same and (one, other) != ("the result", "--checkpoint"):
             raise UsageError(f"{one} and {other} must be different files, not both "
                              f"{str(files[one])!r}")
+    check_suffix(options.report)
 
 
 def check_new(options, out):
@@ -386,8 +393,9 @@ def summary(options):
     """fastkam summary"""
     from fastkam.result import load
 
-    if options.report:
+    if options.report is not None:
         check_file(check_output, "--report", options.report)
+    check_suffix(options.report)
     try:
         result = load(options.file)
         if result.draws.shape[1]:
