@@ -134,6 +134,11 @@ def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, V
     return call
 
 
+def counted(n, noun):
+    """A number with its noun: "1 chain", "4 chains"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def shown(value: Any) -> str:
     """The repr of a value, abridged if it is long; for a long integer, its number of digits.
 

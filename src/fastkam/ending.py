@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fastkam._core.engine.fault import Fault
-from fastkam.arguments import told
+from fastkam.arguments import counted, told
 from fastkam.diagnostics import checks
 from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.run.faults import TaskLost, describe
@@ -29,9 +29,9 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     kept = f"{counts} draws a chain are kept in this error's .result"
     weighted = result.log_weights is not None
     if weighted:
-        kept = (f"{counts} draws a chain and {result.evaluations} evaluations are kept in this "
-                "error's .result and .result.state.calls; with evaluations=\"calls.fk\" the same "
-                "call of sample continues from those in the file")
+        kept = (f"{counts} draws a chain and {counted(result.evaluations, 'evaluation')} are kept "
+                "in this error's .result and .result.state.calls; with evaluations=\"calls.fk\" "
+                "the same call of sample continues from those in the file")
     moved = options.earlier.take_message()
     if moved and failure is not None:
         kept = f"{kept}; {moved}"
@@ -89,9 +89,10 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
         text = (f"interrupted after {counts} of {result.requested} draws a chain; result.resume() "
                 f"continues from there{problem}")
         if weighted:
-            text = (f"interrupted after {counts} draws a chain and {result.evaluations} "
-                    "evaluations, which are in result.state.calls; with evaluations=\"calls.fk\" "
-                    "the same call of sample continues from those in the file")
+            text = (f"interrupted after {counts} draws a chain and "
+                    f"{counted(result.evaluations, 'evaluation')}, which are in "
+                    "result.state.calls; with evaluations=\"calls.fk\" the same call of sample "
+                    "continues from those in the file")
         if result.status != "interrupted":
             text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
                     "result.warnings may not have been shown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 class Outputs(Diagnosed):
     """The methods of `fastkam.Result` that convert it or compute from it."""
+
+    def _repr_html_(self) -> str:
+        """Return the summary as HTML, for notebooks."""
+        table = self.summary()._repr_html_() if self.trace.rows else ""
+        return f"<p>{escape(repr(self))}</p>{table}"
 
     def equally_weighted(self) -> Result:
         """Return this result, resampled if its draws have weights."""

@@ -24,7 +24,7 @@ from fastkam._version import __version__
 from fastkam.diagnostics.agreement import LEAST_ESS, MOST_R_HAT, WRONG_R_HAT
 from fastkam.diagnostics.checks import rejected_points
 from fastkam.diagnostics.draws import OUTER_QUANTILES
-from fastkam.diagnostics.table import Summary, cell, decimals
+from fastkam.diagnostics.table import Summary
 from fastkam.parameters import Parameters
 from fastkam.plots.select import worst_first
 from fastkam.run.files import check_output, replacing
@@ -180,19 +180,19 @@ def table_of(table: Summary, least_bad: float) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in ("", *table.columns))
     body = []
     for i in shown:
-        places = decimals(table["sd"][i])
-        cells = "".join(td(name, column[i], places, least_bad) for name, column in table.columns.items())
+        cells = "".join(td(name, table[name][i], text, least_bad)
+                        for name, text in table.row_of_cells(i).items())
         body.append(f"<tr><th>{escape(table.labels[i])}</th>{cells}</tr>")
     return (f'{note}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>'
             f"{''.join(body)}</tbody></table></div>")
 
 
-def td(name: str, value: float, places: int | None, least_bad: float) -> str:
+def td(name: str, value: float, text: str, least_bad: float) -> str:
     """One cell of the summary."""
     bad = (name == "r_hat" and value > least_bad) or (
         name.startswith("ess") and value < LEAST_ESS)
     mark = ' class="bad"' if bad else ""
-    return f"<td{mark}>{escape(cell(name, value, places))}</td>"
+    return f"<td{mark}>{escape(text)}</td>"
 
 
 # ---- figures ----

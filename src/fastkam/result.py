@@ -13,6 +13,7 @@ from fastkam.arguments import (
     check_generator,
     check_integer,
     checked_names,
+    counted,
     shown,
 )
 from fastkam.density.forms import target_of, with_surrogate
@@ -165,10 +166,10 @@ class Result(Outputs):
         return even
 
     def __repr__(self) -> str:
-        kind = "draws" if self.log_weights is None else "weighted draws"
+        kind = "draw" if self.log_weights is None else "weighted draw"
         return (
-            f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "
-            f"{self.trace.rows} {kind}, {self.d} dimensions, {self.status}>"
+            f"<Result of {type(self.sampler).__name__}: {counted(self.chains, 'chain')}, "
+            f"{counted(self.trace.rows, kind)}, {counted(self.d, 'dimension')}, {self.status}>"
         )
 
     def resume(self, draws: int | None = None, **options: Any) -> Result:

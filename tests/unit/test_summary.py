@@ -7,7 +7,7 @@ import pytest
 from runs import sample
 
 import fastkam as fk
-from fastkam.arguments import import_extra
+from fastkam.arguments import counted, import_extra
 from fastkam.diagnostics import Summary, summary
 from fastkam.diagnostics.weights import weighted_summary
 
@@ -246,3 +246,45 @@ def test_lost_draws_of_weight_zero_do_not_count():
         assert lost[name] == pytest.approx(known[name], rel=1e-12), name
     x[1, 7] = np.inf
     assert "1 of 800 of a" in weighted_summary(x, log_weights, ["a"]).notes[0]
+
+
+@pytest.mark.parametrize(("sd", "error", "mean", "texts"), [
+    (1e4, 1612.0, 123456.7, ["123457", "10000", "1600"]),
+    (3e5, 161234.0, 123456.7, ["123457", "300000", "160000"]),
+    (1.0, 0.0041, 0.0042, ["0.004", "1.00", "0.0041"]),       # nearly known: another decimal
+    (1.0, 0.0088, 0.4963, ["0.50", "1.00", "0.0088"]),
+    (13.9, 1.2, -1.34, ["-1", "13.9", "1.2"]),
+    (1.0, 0.22, 0.4963, ["0.5", "1.00", "0.22"]),
+    (2e-4, 1e-5, 3.14159e-3, ["0.00314", "0.000200", "0.000010"]),
+    (1e-12, 1e-14, 3e-12, ["3e-12", "1e-12", "1.0e-14"]),
+    (1e12, 1e10, 3e12, ["3e+12", "1e+12", "1.0e+10"]),
+    (1.0, 1e-15, 1.0, ["1.00000", "1.00", "1.0e-15"]), (0.9, 2.0, -0.3, ["0", "0.90", "2.0"]),
+    (0.0, np.nan, 7.0, ["7", "0", "-"]),
+    (1.0, np.inf, 7.0, ["7.00", "1.00", "inf"]),
+    (1.0, 0.0, 7.0, ["7.00", "1.00", "0.0"])])
+def test_a_mean_has_the_digits_that_its_error_supports(sd, error, mean, texts):
+    table = Summary(["x"], {"mean": [mean], "sd": [sd], "mcse_mean": [error]})
+    assert table.cells()[1][1:] == texts
+
+
+def test_the_sd_has_the_digits_of_its_own_error():
+    table = Summary(["x"], {"mean": [0.34], "sd": [13.88], "mcse_mean": [1.2], "mcse_sd": [4.1]})
+    assert table.cells()[1][1:] == ["0", "14", "1.2", "4.1"]
+
+
+def test_a_notebook_shows_the_summary_of_a_result():
+    result = sample(lambda x: -0.5 * x @ x, {"a<b": 0.0}, draws=50, tune=20, chains=1, seed=1,
+                    progress=False, diagnose=False, sampler="rwm")
+    html = result._repr_html_()
+    assert html.startswith("<p>&lt;Result of RandomWalk: 1 chain, 50 draws, 1 dimension, ")
+    assert result.summary()._repr_html_() in html
+    assert "a&lt;b" in html
+
+
+def test_one_is_singular():
+    result = sample(lambda x: -0.5 * x @ x, [0.0], draws=1, tune=0, chains=1, seed=1,
+                    progress=False, diagnose=False, sampler="rwm")
+    assert repr(result) == "<Result of RandomWalk: 1 chain, 1 draw, 1 dimension, complete>"
+    assert "There is 1 draw a chain: too few" in str(result.verdict())
+    assert counted(1, "draw") == "1 draw"
+    assert counted(0, "draw") == "0 draws"

@@ -3,6 +3,7 @@
 import sys
 import traceback
 
+from fastkam.arguments import counted
 from fastkam.run.checkpoint import draws_in
 from fastkam.run.files import place_of
 from fastkam.run.stored import StoredTrace
@@ -81,8 +82,8 @@ def say_unsaved(error, complete, options, target, out):
     say(f"the result cannot be written to {out}: {reason(error)}")
     draws = None if options.checkpoint is None else draws_in(options.checkpoint)
     if draws is not None and place_of(options.checkpoint).exists():
-        say(f"{draws} draws of all chains are in --checkpoint {options.checkpoint}, which is a "
-            "result, too: make room, or copy it to another disk")
+        say(f"{counted(draws, 'draw')} of all chains are in --checkpoint {options.checkpoint}, "
+            "which is a result, too: make room, or copy it to another disk")
         say(f"to see them: fastkam summary {options.checkpoint}" if complete else
             how_to_resume(options, target, options.checkpoint))
     elif options.evaluations is not None:
@@ -107,7 +108,7 @@ def kept(result):
     """Number of draws, as a text."""
     counts = result.trace.counts.tolist()
     number = counts[0] if len(set(counts)) == 1 else ", ".join(map(str, counts))
-    return f"{number} of {result.requested} draws a chain are saved"
+    return f"{number} of {counted(result.requested, 'draw')} a chain are saved"
 
 
 def how_to_resume(options, target, out):

@@ -6,6 +6,7 @@ import re
 import textwrap
 
 import fastkam as fk
+from fastkam.arguments import counted
 from fastkam.diagnostics.table import aligned
 
 WIDTH = 88
@@ -44,7 +45,7 @@ def speed(result):
     """Number of evaluations, the time they took, and their rate, as a text."""
     rate = result.evaluations / max(result.seconds, 1e-9)
     return (
-        f"{grouped(result.evaluations)} evaluations by {result.chains} chains in "
+        f"{grouped(result.evaluations)} evaluations by {counted(result.chains, 'chain')} in "
         f"{result.seconds:.2g} s: {grouped(rate)} a second, "
         f"{grouped(rate / result.chains)} a chain."
     )

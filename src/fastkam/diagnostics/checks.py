@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam import errors
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.arguments import counted
 from fastkam.diagnostics.adaptation import unsettled
 from fastkam.diagnostics.agreement import IF_IT_STAYS, WRONG_R_HAT, of_columns
 from fastkam.diagnostics.doubts import (
@@ -133,19 +134,21 @@ def stopped_early(state: RunState) -> list[Finding]:
     if state.status != "stopped" or rows >= LEAST_DRAWS:
         return []
     if rows and without_surrogate(state) and state.stopped_by.startswith(("Evaluations", "budget")):
-        text = (f"Learning a surrogate has used up nearly all calls, and then {rows} draws a chain "
-                "were made without one: they are still those of warm-up. Allow more calls "
-                "(budget=), start near the mode (x0=), or run without surrogate.")
+        text = ("Learning a surrogate has used up nearly all calls. What was left made "
+                f"{counted(rows, 'draw')} a chain without one: they are still those of warm-up. "
+                "Allow more calls (budget=), start near the mode (x0=), or run without surrogate.")
         return [Finding("short", text, status="wrong")]
     if rows:
-        text = (f"The run ended after {rows} draws a chain: they are too few to see whether they "
-                "are right. Allow more (stop=, budget=), or continue (result.resume()).")
+        text = (f"The run ended after {counted(rows, 'draw')} a chain: they are too few to see "
+                "whether they are right. Allow more (stop=, budget=), or continue "
+                "(result.resume()).")
     else:
         k, last = min(enumerate(state.states), key=lambda one: int(one[1]["t"]))
-        made = (f"{last['t']} of {state.tune} steps of warm-up" if last["t"] < state.tune else
+        made = (f"{last['t']} of {counted(state.tune, 'step')} of warm-up"
+                if last["t"] < state.tune else
                 f"{last['t'] - state.tune} of the {state.thin} steps before its first draw")
         text = (f"The run ended before any draw was kept: chain {k} has made {made}, with "
-                f"{last['n_evaluations']} evaluations. {without_draws(state)}.")
+                f"{counted(last['n_evaluations'], 'evaluation')}. {without_draws(state)}.")
     return [Finding("short", text)]
 
 
@@ -282,8 +285,9 @@ def verdict_of(
     if isinstance(state.sampler, ImportanceWeighted):  # nearly independent
         few, more = rows * state.chains < FIRST_CHECK, "Allow more calls (budget=, draws=)."
     if few and status_of(reasons) == "ok":
-        reasons += (Finding("short", f"There are {rows} draws a chain: too few to see whether they "
-                            f"are right. {more}"),)
+        there = "is" if rows == 1 else "are"
+        reasons += (Finding("short", f"There {there} {counted(rows, 'draw')} a chain: too few to "
+                            f"see whether they are right. {more}"),)
     status = status_of(reasons)
     with np.errstate(all="ignore"):
         known = known_of(state, table) if status == "ok" else ""

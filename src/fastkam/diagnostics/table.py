@@ -14,6 +14,8 @@ WIDTH = 88  # of the lines of a note
 DIGITS = 3  # of twice the sd, which fixes the decimals of its row
 LEAST_DIGITS, DIGITS_OF_FLOAT = 4, 17  # of a number that may have an exponent
 MOST_FIXED = 1e12  # largest number whose decimals are counted
+MOST_MORE = 3  # decimals beyond those by the sd
+MOST_PLACES = 9  # of an error without an exponent
 
 
 class Summary:
@@ -91,19 +93,27 @@ class Summary:
 
     def cells(self):
         """Return the cells as texts: a header and a row for each coordinate, abridged if long."""
-        n, sd = len(self), self.columns.get("sd")
+        n = len(self)
         shown = list(range(n))
         if n > MOST_ROWS:
             shown = [*shown[:ROWS_BEFORE], *shown[-ROWS_AFTER:]]
-        rows = []
-        for i in shown:
-            places = None if sd is None else decimals(sd[i])
-            rows.append([self.labels[i], *(
-                cell(name, column[i], places) for name, column in self.columns.items())])
+        rows = [[self.labels[i], *self.row_of_cells(i).values()] for i in shown]
         if n > MOST_ROWS:
             gap = f"... {n - ROWS_BEFORE - ROWS_AFTER} more"
             rows.insert(ROWS_BEFORE, [gap] + [""] * len(self.columns))
         return [["", *self.columns], *rows]
+
+    def row_of_cells(self, i):
+        """Return the cells of row i as texts, {column: str}, with the digits that are known."""
+        sd = self.columns.get("sd")
+        places = None if sd is None else decimals(sd[i])
+        plain = places is not None and -DIGITS <= places <= 2 * DIGITS
+        texts = {}
+        for name, column in self.columns.items():
+            error = self.columns.get(f"mcse_{name}")
+            known = places if error is None else supported(places, error[i])
+            texts[name] = cell(name, column[i], known, plain)
+        return texts
 
     def __str__(self):
         below = self.wrapped()
@@ -157,8 +167,20 @@ def decimals(sd):
     return DIGITS - 1 - int(np.floor(np.log10(twice)))
 
 
-def cell(name, value, places):
-    """Return a number as text, with the digits that are known."""
+def supported(places, error):
+    """Return the number of decimals, as near to `places` as the error of a number allows.
+
+    The last one is that of the first digit of the error, or of twice the error; an error that is
+    very small, as of weights with controls, adds MOST_MORE decimals.
+    """
+    if places is None or not 0 < error < np.inf:
+        return places
+    least, most = (-int(np.floor(np.log10(k * float(error)))) for k in (2, 1))
+    return min(max(places, least), most, places + MOST_MORE)
+
+
+def cell(name, value, places, plain):
+    """Return a number as text with these decimals, without an exponent if `plain`."""
     if np.isnan(value):
         return "-"
     if name.startswith("ess"):
@@ -166,13 +188,24 @@ def cell(name, value, places):
     if name == "r_hat":
         return f"{value:.3f}"
     if name.startswith("mcse"):
-        return f"{value:#.2g}".rstrip(".")
+        return error_cell(value, plain)
     if places is None or np.isinf(value):
         return f"{value:.4g}"
-    usual = -DIGITS <= places <= 2 * DIGITS
-    if usual:
+    if plain:
         places = max(places, 0)
         if abs(value) < MOST_FIXED:
-            return f"{value:.{places}f}"
+            return f"{value:z.{places}f}"
     whole = int(np.floor(np.log10(abs(value)))) + 1 if value else 0
     return f"{value:.{min(max(LEAST_DIGITS, whole + places), DIGITS_OF_FLOAT)}g}"
+
+
+def error_cell(value, plain):
+    """Return a standard error as text, with two digits."""
+    text = f"{value:#.2g}".rstrip(".")
+    if not (plain and "e" in text):
+        return text
+    rounded = float(text)
+    if rounded >= 1:
+        return f"{rounded:.0f}" if rounded < MOST_FIXED else text
+    places = 1 - int(np.floor(np.log10(rounded)))
+    return f"{rounded:.{places}f}" if places <= MOST_PLACES else text

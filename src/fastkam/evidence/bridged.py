@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.arguments import counted
 from fastkam.diagnostics.scouting import MOST_FITTED, Budget, Scouting, Spent
 from fastkam.evidence.bridge import (
     Bridge,
@@ -211,6 +212,6 @@ def doubts(made: Bridged, tempered: bool = False) -> list[str]:
         notes.append("The chains, or the parts of one, disagree about q: R-hat of log p - log q is "
                      f"{r_hat:.3g}. Run longer (result.resume(draws=...)).")
     if made.failed:
-        notes.append(f"The function raised an error at {made.failed} draws of q, which count as "
-                     "points without a density.")
+        notes.append(f"The function raised an error at {counted(made.failed, 'draw')} of q: points "
+                     "without a density.")
     return notes

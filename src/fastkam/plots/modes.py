@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam.arguments import check_array, check_list, checked_names, real_array, shown
+from fastkam.arguments import check_array, check_list, checked_names, counted, real_array, shown
 from fastkam.diagnostics.draws import check_probabilities, mode_indices
 from fastkam.plots.select import MOST_COUNTED, check_some, spaced, thinned
 from fastkam.plots.style import (
@@ -155,7 +155,7 @@ def most_frequent(index, weights, labels):
     visited = int((counts > 0).sum())
     rest = k - len(first)
     return (new[index], weights, [*(labels[i] for i in first), f"{rest} others"],
-            f"{visited} of {k} modes visited")
+            f"{visited} of {counted(k, 'mode')} visited")
 
 
 def courses(axes, index, steps, weights, labels):

@@ -13,6 +13,7 @@ from fastkam.arguments import (
     check_integer,
     check_list,
     checked_names,
+    counted,
     near,
     real_array,
     shown,
@@ -134,7 +135,7 @@ def plot_pair(
         figure.align_labels()
     away = outside(x, limits)
     say(figure, ax, [
-        what.note, f"{away} of {x[:, :, 0].size} draws outside the axes" if away else "",
+        what.note, f"{away} of {counted(x[:, :, 0].size, 'draw')} outside the axes" if away else "",
         not_finite(x), beyond(true, limits, what.labels)])
     return figure
 

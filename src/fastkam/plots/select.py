@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.arguments import check_integer, described
+from fastkam.arguments import check_integer, counted, described
 
 MOST_POINTS = 4000  # points of a line or scatter plot: more cannot be distinguished
 MOST_COUNTED = 200_000  # draws of a coordinate behind a histogram, a density or ranks
@@ -29,8 +29,8 @@ def check_some(result, least=1):
     if draws.shape[1] < 1:
         raise ValueError("the result has no draws to plot")
     if draws.shape[1] < least:
-        raise ValueError(f"the result has {draws.shape[1]} draws a chain, and this figure needs at "
-                         f"least {least}")
+        raise ValueError(f"the result has {counted(draws.shape[1], 'draw')} a chain, and this "
+                         f"figure needs at least {least}")
     return draws
 
 
@@ -86,7 +86,7 @@ def not_finite(draws):
     """A note on the draws (chains, n, k) that are not finite; "" if all are."""
     x, _ = thinned(draws, max(1, MOST_COUNTED // len(draws)))
     lost = int((~np.isfinite(x).all(axis=-1)).sum())
-    return f"{lost} of {x[..., 0].size} draws not finite" if lost else ""
+    return f"{lost} of {counted(x[..., 0].size, 'draw')} not finite" if lost else ""
 
 
 def drawable(x):

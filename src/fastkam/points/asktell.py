@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.density.extras import fields_of
 from fastkam._core.density.python_target import PythonTarget
-from fastkam.arguments import check_integer, checked_names, shown
+from fastkam.arguments import check_integer, checked_names, counted, shown
 from fastkam.points.asked import Asked
 from fastkam.points.evaluate import parts_of
 from fastkam.points.records import Fields
@@ -321,7 +321,7 @@ class AskTell:
     def __repr__(self) -> str:
         with self.asked.condition:
             n, m = len(self.asked.open), len(self.asked.given)
-        return f"<AskTell: {n} points open, {m} of them asked for>"
+        return f"<AskTell: {counted(n, 'point')} open, {m} of them asked for>"
 
     # ---- to another process ----
 

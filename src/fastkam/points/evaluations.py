@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.density.extras import packed, unpacked, width
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_integer, counted
 from fastkam.points.records import (
     MAGIC,
     Fields,
@@ -167,7 +167,8 @@ class Evaluations:
         return [text.decode("utf-8", "replace") for text in self.column(name).tolist()]
 
     def __repr__(self) -> str:
-        return f"<Evaluations in {os.fspath(self.path)!r}: {self.n} calls, {self.d} coordinates>"
+        return (f"<Evaluations in {os.fspath(self.path)!r}: {counted(self.n, 'call')}, "
+                f"{counted(self.d, 'coordinate')}>")
 
 
 def read_sections(

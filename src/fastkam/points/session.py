@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import near, shown
+from fastkam.arguments import counted, near, shown
 from fastkam.points.asked import Asked, Closed
 from fastkam.result import Result
 from fastkam.run.shapes import Layout
@@ -54,7 +54,8 @@ class Points:
         return np.array(self.x, dtype=dtype)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} points of dimension {self.x.shape[1]}: {self.indices.tolist()[:8]}>"
+        return (f"<{counted(len(self), 'point')} of dimension {self.x.shape[1]}: "
+                f"{self.indices.tolist()[:8]}>")
 
 
 class Session:

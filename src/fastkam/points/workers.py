@@ -10,7 +10,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import told
+from fastkam.arguments import counted, told
 from fastkam.points.reply import Reply
 
 Array = NDArray[np.float64]
@@ -62,7 +62,8 @@ class Workers:
         return self.busy / whole if whole > 0 else np.nan
 
     def __str__(self) -> str:
-        lines = [f"{self.points} evaluations by {self.workers} workers in {self.seconds:.1f} s, "
+        lines = [f"{counted(self.points, 'evaluation')} by {counted(self.workers, 'worker')} in "
+                 f"{self.seconds:.1f} s, "
                  f"which spent {100 * self.utilization:.0f} % of that time in the density"]
         if self.slowest:
             seconds, x, who = self.slowest[0]
@@ -70,7 +71,7 @@ class Workers:
                          f"({who})")
         if self.n_failures:
             x, error, who = self.failures[0]
-            lines.append(f"{self.n_failures} failures, the first at x = "
+            lines.append(f"{counted(self.n_failures, 'failure')}, the first at x = "
                          f"{np.array2string(x, threshold=8)}: {error} ({who})")
         if self.unfinished and self.unfinished[0][0] > LONG * self.slowest_seconds:
             seconds, x = self.unfinished[0]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import checked_names
+from fastkam.arguments import checked_names, counted
 from fastkam.diagnostics.table import WIDTH, aligned
 from fastkam.testing.figures import plot_ranks
 from fastkam.testing.fits import LOG_LIKELIHOOD, SPARE, Fit
@@ -147,7 +147,7 @@ class Calibration:
     def verdict(self) -> str:
         """The findings, in a sentence."""
         n, m = len(self.parameters) - len(self.failures), len(self.ranks)
-        fits = f"{n} fits, with ranks among {self.draws} draws"
+        fits = f"{counted(n, 'fit')}, with ranks among {counted(self.draws, 'draw')}"
         if not self.deviating:
             over = "one quantity" if m == 1 else f"{m} quantities"
             return (f"no deviation found in {fits}: the p-value over {over} is "
