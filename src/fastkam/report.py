@@ -168,7 +168,7 @@ def least_bad_r_hat(result: Result, table: Summary) -> float:
     return WRONG_R_HAT if above and not told else MOST_R_HAT
 
 
-def table_of(table: Summary, least_bad: float) -> str:
+def table_of(table: Summary, least_bad: float = MOST_R_HAT) -> str:
     """A summary as a table; R-hat above `least_bad` and small sample sizes are marked."""
     shown, d = np.arange(len(table)), len(table)
     note = ""
@@ -213,7 +213,7 @@ def figures(result: Result) -> str:
     return "\n".join(parts)
 
 
-def wanted(result: Result, weighted: bool) -> list[tuple[Any, str]]:
+def wanted(result: Result, weighted: bool = False) -> list[tuple[Any, str]]:
     """[(function of the result that draws, caption)]
 
     Draws that were resampled by weights have another effective sample size than the weighted ones

@@ -189,3 +189,58 @@ def test_contours_of_a_density_that_is_nan_somewhere():
     (22, "every 22nd draw"), (101, "every 101st draw"), (112, "every 112th draw")])
 def test_ordinals(every, words):
     assert select.spaced(every) == words
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("kind", ["cauchy", "t2", "lognormal"])
+def test_heavy_tails_leave_room_for_the_other_draws(kind, unit, tmp_path):
+    rng = np.random.default_rng(1)
+    z = {"cauchy": rng.standard_cauchy, "t2": lambda size: rng.standard_t(2, size),
+         "lognormal": lambda size: np.exp(2 * rng.standard_normal(size))}[kind]((4, 1000))
+    x = np.stack([z, rng.standard_normal(z.shape)], axis=2) * unit
+    lost, inner = np.quantile(x[..., 0], [0.25, 0.75]), x[..., 0]
+    trace = fk.plots.plot_trace(with_draws(x))
+    pair = fk.plots.plot_pair(with_draws(x))
+    for limits in (trace.axes[0].get_ylim(), pair.axes[0].get_xlim()):
+        width = limits[1] - limits[0]
+        assert width < 40 * (lost[1] - lost[0])
+        away = int(((inner < limits[0]) | (inner > limits[1])).sum())
+        assert 0 < away <= 0.04 * inner.size
+    assert trace.axes[0].get_title(loc="left") == f"x[0] ({away} of 4000 draws outside)"
+    assert trace.axes[3].get_title(loc="left") == "x[1]"
+    assert f"{away} of 4000 draws outside the axes" in pair.texts[-1].get_text()
+    for figure in (trace, pair):
+        saved(figure, tmp_path)
+
+
+def test_a_small_mode_far_away_is_no_tail():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((4, 1000))
+    x[:, :12] += 60.0
+    for some in (x, -x):
+        low, high = select.range_of(some.ravel(), 30)
+        assert low < some.min()
+        assert high > some.max()
+
+
+@pytest.mark.parametrize("x", [
+    np.zeros(4000), np.r_[np.zeros(3999), 1.0], np.array([1e300, -1e300, 0.0]), np.array([3.0]),
+    np.arange(4000.0), np.r_[np.zeros(3000), np.arange(1000.0)]],
+    ids=["constant", "one", "large", "single", "uniform", "half"])
+def test_light_tails_are_whole(x):
+    low, high = select.range_of(x, 30)
+    assert low < x.min()
+    assert high > x.max()
+
+
+def test_chains_are_named_beside_their_colors():
+    x = np.random.default_rng(1).standard_normal((3, 50, 2))
+    figure = fk.plots.plot_trace(with_draws(x))
+    legend = figure.axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["chain 0", "1", "2"]
+    assert [line.get_color() for line in legend.get_lines()] == list(style.COLORS[:3])
+    assert figure.axes[3].get_legend() is None
+    one = fk.plots.plot_trace(with_draws(x[:1]))
+    many = fk.plots.plot_trace(with_draws(np.random.default_rng(1).standard_normal((12, 50, 2))))
+    assert one.axes[0].get_legend() is None
+    assert many.axes[0].get_legend() is None

@@ -24,10 +24,13 @@ from fastkam.plots.select import (
     MOST_BINS,
     MOST_COUNTED,
     MOST_POINTS,
+    WIDE,
     check_some,
     chosen,
     drawable,
     not_finite,
+    outside,
+    range_of,
     thinned,
     widened,
 )
@@ -52,12 +55,9 @@ if TYPE_CHECKING:
 MASSES = (0.5, 0.9, 0.99)  # masses within the contours of a density
 OF_DRAWS = (0.5, 0.9)  # masses within the contours of draws
 CELLS = 60  # per axis for the density of draws
-FAR = 3  # times the range of the central 99.8 %, beyond which draws are cut off
 LEAST_CONTOURS = 50  # draws that are needed for contours
 SHORTEST = 0.5067  # standard deviations: the interval that holds a fifth of a normal distribution
 FEW_LETTERS = 14  # letters of a label beside a small panel
-
-WIDE = 0.08  # margin of an axis
 
 
 @checked_names
@@ -98,8 +98,9 @@ def plot_pair(
     Notes
     -----
     At most 4000 points are drawn, and at most 200 000 draws are counted. If a few draws lie far
-    from all others, they are outside the axes, and the figure says how many there are; it also says
-    how many are not finite.
+    from all others, they are outside the axes, and so are up to 2 % of the draws at each end if the
+    tails are so heavy that the histogram would be a single bar. The figure says how many there are;
+    it also says how many are not finite.
     """
     what = chosen(result, var_names, most)
     bins = check_integer("bins", bins, least=1, most=MOST_BINS)
@@ -111,7 +112,7 @@ def plot_pair(
     side = max(3.4, min(11.0, 1.7 * k + 0.5))
     figure, axes = grid(k, k, (side, side), ax=ax, figsize=figsize)
     x, _ = thinned(what.draws, max(1, MOST_COUNTED // len(what.draws)))
-    limits = np.array([reaching(range_of(x[:, :, i], max(bins, CELLS)), true[i])
+    limits = np.array([reaching(range_of(finite(x[:, :, i]), max(bins, CELLS)), true[i])
                        for i in range(k)])
     if equal:
         half = np.max(limits[:, 1] - limits[:, 0]) / 2
@@ -174,28 +175,6 @@ def marginal(axes, x, limits, bins):
     axes.set_xlim(limits)
     axes.set_yticks([])
     quiet(axes, "left")
-
-
-def range_of(x, bins=CELLS):
-    """Limits of an axis: the outermost draws, or the outermost that are not outliers.
-
-    They are far enough apart for `bins` bins.
-    """
-    values = finite(x)
-    if not len(values):
-        return np.array([-1.0, 1.0])
-    low, high = values.min(), values.max()
-    inner = np.quantile(values, [0.001, 0.999])
-    if high - low > FAR * (inner[1] - inner[0]) > 0:
-        low, high = inner
-    margin = WIDE * (high - low if high > low else max(1.0, abs(low)))
-    return np.array(widened(low - margin, high + margin, bins))
-
-
-def outside(x, limits):
-    """Number of finite draws of x (chains, n, k) with a coordinate outside of its limits."""
-    known = x[np.isfinite(x).all(axis=-1)]
-    return int(((known < limits[:, 0]) | (known > limits[:, 1])).any(axis=-1).sum())
 
 
 def density_of_draws(axes, x, limits):

@@ -15,9 +15,9 @@ from fastkam.arguments import check_flag, check_generator, check_integer, checke
 from fastkam.density.forms import as_target
 from fastkam.density.target import Target
 from fastkam.diagnostics.distances import check_bounds
-from fastkam.plots.pair import check_pair, contours, range_of, size_of
-from fastkam.plots.select import MOST_POINTS, check_some, thinned
-from fastkam.plots.style import COLORS, LINES, grid, plain, size_of_points
+from fastkam.plots.pair import CELLS, check_pair, contours, size_of
+from fastkam.plots.select import MOST_POINTS, check_some, range_of, thinned
+from fastkam.plots.style import COLORS, LINES, finite, grid, plain, size_of_points
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Plan
 
@@ -97,7 +97,7 @@ def plot_proposals(
     where = [proposals.at(result.trace.draws[0, row]) for row in rows]
     shown_draws, _ = thinned(draws[:, :, [i, j]], max(1, MOST_POINTS // len(draws)))
     if bounds is None:
-        limits = np.array([range_of(shown_draws[..., k]) for k in range(2)])
+        limits = np.array([range_of(finite(shown_draws[..., k]), CELLS) for k in range(2)])
         limits = with_proposals(limits, [cloud[:, [i, j]] for cloud in where])
     else:
         limits = check_bounds(bounds, 2)

@@ -15,6 +15,11 @@ MOST_COUNTED = 200_000  # draws of a coordinate behind a histogram, a density or
 MOST_BINS = 2000  # of a histogram, and along each axis of the grid of a density
 LARGEST = 1e307  # number on an axis: some multiples of differences are finite, too
 SMALLEST = 1e-300  # width of a bar: the density within it is finite
+FAR = 3  # times the range of the central 99.8 %, beyond which draws are cut off
+TAIL = 3  # times the range of the central 90 %: a longer tail is cut off
+DENSE = 0.25  # of the distance of the quantiles before, below which others are in a mode
+CUTS = (0.001, 0.005, 0.02, 0.05)  # shares of the draws at which a tail may be cut
+WIDE = 0.08  # margin of an axis
 MOST_MEASURED = 2_000_000  # numbers by which the coordinates to be shown are chosen
 
 
@@ -100,6 +105,45 @@ def widened(low, high, bins):
     least = 2 * bins * np.maximum(apart, SMALLEST)
     more = np.maximum(0.0, least - (high - low)) / 2
     return low - more, high + more
+
+
+def range_of(values, bins):
+    """Limits of an axis, with a margin and far enough apart for `bins` bins, for finite values.
+
+    They are the outermost values, or the outermost that are not outliers. A heavy tail is cut off
+    so that the others can be distinguished.
+    """
+    if not len(values):
+        return np.array([-1.0, 1.0])
+    low, high = values.min(), values.max()
+    below, above = np.quantile(values, CUTS), np.quantile(values, np.subtract(1, CUTS))
+    if high - low > FAR * (above[0] - below[0]) > 0:
+        low, high = below[0], above[0]
+    center = above[-1] - below[-1]
+    low, high = -without_tail(-below, -low, center), without_tail(above, high, center)
+    margin = WIDE * (high - low if high > low else max(1.0, abs(low)))
+    return np.array(widened(low - margin, high + margin, bins))
+
+
+def without_tail(ends, most, center):
+    """The upper end of an axis: `most`, or the largest of the quantiles `ends` that is not far off.
+
+    `center` is the range of the central values. In a heavy tail quantiles are further and further
+    apart. A mode far away, in which they are close together again, remains.
+    """
+    apart = ends[:-1] - ends[1:]
+    if center > 0 and (apart[:-1] > DENSE * apart[1:]).all():
+        for end in ends[:-1]:
+            if most - ends[-1] <= TAIL * center:
+                break
+            most = min(most, end)
+    return most
+
+
+def outside(x, limits):
+    """Number of finite draws of x (chains, n, k) with a coordinate outside of its limits."""
+    known = x[np.isfinite(x).all(axis=-1)]
+    return int(((known < limits[:, 0]) | (known > limits[:, 1])).any(axis=-1).sum())
 
 
 def spaced(every):

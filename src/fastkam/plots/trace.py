@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fastkam.arguments import check_integer, checked_names
+from fastkam.arguments import check_integer, checked_names, counted
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
 from fastkam.plots.select import (
     MOST_BINS,
@@ -15,6 +15,8 @@ from fastkam.plots.select import (
     MOST_POINTS,
     chosen,
     not_finite,
+    outside,
+    range_of,
     spaced,
     thinned,
     widened,
@@ -93,7 +95,8 @@ def plot_trace(
     Notes
     -----
     For long chains only every k-th draw is shown, and the figure says so; it also says how many
-    draws are not finite. These have no ranks.
+    draws are not finite. These have no ranks. The axes leave out draws that lie far from all others
+    and up to 2 % of the draws at each end of heavy tails, and the title says how many there are.
     """
     bins = check_integer("bins", bins, least=1, most=MOST_BINS)
     what = chosen(result, var_names, most)
@@ -114,6 +117,7 @@ def plot_trace(
         row[1].tick_params(labelleft=False)
         few_ticks(row[0], whole=True)
         rank_bars(row[2], what.draws[:, :, i])
+    name_chains(axes[0, 0], len(what.draws))
     axes[-1, 0].set_xlabel("draw", fontsize=8)
     axes[0, 1].set_title("histogram", fontsize=9)
     axes[0, 2].set_title("ranks", fontsize=9)
@@ -125,26 +129,42 @@ def plot_trace(
     return figure
 
 
+def name_chains(axes, chains):
+    """Write above axes with a line for each chain which color is which, if there are some."""
+    if 1 < chains <= MOST_BARS:
+        names = [f"chain {k}" if k == 0 else str(k) for k in range(chains)]
+        legend = axes.legend(
+            axes.lines[:chains], names, loc="lower right", bbox_to_anchor=(1, 1.03), ncols=chains,
+            fontsize=7, frameon=False, handlelength=1, handletextpad=0.4, columnspacing=0.9,
+            borderpad=0, borderaxespad=0)
+        for line in legend.get_lines():
+            line.set_linewidth(2)
+
+
 def trace_row(axes, x, label, bins, first=0):
     """Draw the traces (chains, draws) and the histograms into two axes; return the spacing.
 
     The draws are counted from `first` on.
     """
     shown, every = thinned(x, MOST_POINTS)
-    counted, _ = thinned(x, max(1, MOST_COUNTED // len(x)))
-    edges = edges_of(finite(counted), bins)
+    known, _ = thinned(x, max(1, MOST_COUNTED // len(x)))
+    limits = range_of(finite(known), bins)
+    away = outside(known[:, :, None], limits[None])
+    edges = np.linspace(*limits, bins + 1) if away else edges_of(finite(known), bins)
     # chains at the same place hide each other less if the lines are thin
     width = 0.5 if shown.shape[1] > 300 else 0.8
     steps = first + np.arange(x.shape[1])[::every]
-    if not len(finite(counted)):
+    if not len(finite(known)):
         explain(axes[0], "not finite")
-    for k, (line, values) in enumerate(zip(shown, counted, strict=True)):
+    for k, (line, values) in enumerate(zip(shown, known, strict=True)):
         axes[0].plot(steps, line, lw=width, alpha=0.8, color=color_of(k), **dots(len(steps)))
         if len(finite(values)):
             axes[1].hist(finite(values), edges, histtype="step", orientation="horizontal",
                          density=True, lw=1, color=color_of(k))
-    title(axes[0], label)
+    title(axes[0], label, f" ({away} of {counted(known.size, 'draw')} outside)" if away else "")
     axes[0].margins(x=0.01)
+    if away:
+        axes[0].set_ylim(limits)
     if len(steps) == 1:
         axes[0].set_xlim(steps[0] - 0.5, steps[0] + 0.5)
     thousands(axes[0].xaxis)
