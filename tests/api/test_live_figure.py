@@ -64,3 +64,21 @@ def test_names_are_no_mathematics(tmp_path):
 def test_live_figures_that_are_refused(given, says):
     with pytest.raises((TypeError, ValueError), match=says):
         LiveFigure(**given)
+
+
+@pytest.mark.parametrize(("draws", "chains", "known"), [
+    (300, 4, (True, True)), (300, 1, (True, False)), (3, 2, (False, False))])
+def test_a_short_run_has_its_last_r_hat_and_ess(tmp_path, monkeypatch, draws, chains, known):
+    live, figures = LiveFigure(tmp_path / "run.png"), []
+    drawn = live.figure
+    monkeypatch.setattr(live, "figure", lambda *seen: figures.append(drawn(*seen)) or figures[-1])
+    result = fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), sampler="ram", draws=draws, tune=20,
+                       search=False, seed=1, chains=chains, diagnose=False, progress=live)
+    table, panels = result.summary(), figures[-1].axes[-2:]
+    values = [panel.lines[0].get_ydata() for panel in panels]
+    assert [bool(np.isfinite(some).any()) for some in values] == list(known)
+    assert [[text.get_text() for text in panel.texts] for panel in panels] == [
+        [] if one else ["not known"] for one in known]
+    for one, some, right in zip(known, values, (table["ess_bulk"].min(), table["r_hat"].max()),
+                                strict=True):
+        assert not one or some[-1] == pytest.approx(right, rel=1e-12)

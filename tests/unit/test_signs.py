@@ -93,6 +93,11 @@ def test_a_chain_in_a_tail_is_detected():
     assert "excursion" in found(x)
     squares = signs.Standardized(x).squares()
     assert signs.excursions(squares).argmax() == 1
+    [one] = doubts.excursion(squares, 8000.0)
+    share = 100 * signs.excursions(squares).max()
+    assert one.text.startswith(
+        f"Chain 1 made a long excursion into the tails: in one of {signs.PARTS} equal parts of its "
+        f"draws, {share:.2g} % of them are farther from the center than 98 % of all draws are.")
 
 
 def test_chains_that_differ_in_radius_alone():

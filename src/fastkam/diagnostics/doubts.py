@@ -120,10 +120,10 @@ def excursion(squares: Array, size: float) -> Iterator[Finding]:
     where = np.flatnonzero(shares > MOST_EXCURSION)
     if len(where):
         yield Finding(
-            "excursion", f"{chain_names(where)} stayed far out for a long time: "
-            f"{100 * shares.max():.2g} % of 1/{parts} of its draws are beyond what 2 % of all "
-            "draws exceed. Such tails are visited too rarely to be known: run longer (draws=), or "
-            "try another sampler.", chains=tuple(where.tolist()))
+            "excursion", f"{chain_names(where)} made a long excursion into the tails: in one of "
+            f"{parts} equal parts of its draws, {100 * shares.max():.2g} % of them are farther "
+            "from the center than 98 % of all draws are. Such tails are visited too rarely to be "
+            "known: run longer (draws=), or try another sampler.", chains=tuple(where.tolist()))
 
 
 def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:

@@ -13,7 +13,19 @@ from typing import Any
 import numpy as np
 
 from fastkam.arguments import check_integer, check_number, checked_names, import_extra, shown
-from fastkam.plots.style import ADVICE, GRAY, few_ticks, new_figure, plain, quiet, title
+from fastkam.diagnostics.draws import statistics
+from fastkam.plots.select import thinned
+from fastkam.plots.style import (
+    ADVICE,
+    GRAY,
+    explain,
+    few_ticks,
+    finite,
+    new_figure,
+    plain,
+    quiet,
+    title,
+)
 from fastkam.plots.trace import trace_row
 from fastkam.progress import text
 from fastkam.progress.notebook import Notebook, in_notebook
@@ -21,6 +33,7 @@ from fastkam.progress.snapshot import Progress
 from fastkam.run.files import check_output
 
 BINS = 30
+MOST_MEASURED, MOST_COUNTED = 20_000, 1000  # last draws of a chain, and how many of them
 MOST_PAST = 500  # values of R-hat and ESS that are kept
 
 
@@ -98,9 +111,22 @@ class LiveFigure(Notebook):
             self.next = time.perf_counter() + self.seconds
 
     def close(self) -> None:
-        """Draw the last state of the run."""
-        if self.last is not None and self.last is not self.drawn:
+        """Draw the last state of the run, with R-hat and ESS if it was too short for others."""
+        if self.last is not None and (self.measured(self.last) or self.last is not self.drawn):
             self.show(self.last)
+
+    def measured(self, progress: Progress) -> bool:
+        """Whether R-hat and ESS of all draws were computed, since none have been so far."""
+        if self.past:
+            return False
+        x, _ = thinned(progress.last_draws(MOST_MEASURED), MOST_COUNTED)
+        if x.shape[1] < 2:
+            return False
+        with np.errstate(all="ignore"):
+            found = statistics(x, mcse_sd=False)
+        known = [[*finite(found[name])] or [np.nan] for name in ("r_hat", "ess_bulk")]
+        self.past.append((progress.seconds, float(max(known[0])), float(min(known[1]))))
+        return True
 
     def show(self, progress: Progress) -> None:
         """Draw a Progress; its text in a notebook if there are no draws yet."""
@@ -151,8 +177,11 @@ class LiveFigure(Notebook):
         axes[0].plot(seconds, ess, color=GRAY, marker=".", lw=1)
         axes[1].plot(seconds, r_hat, color=GRAY, marker=".", lw=1)
         axes[1].axhline(1.01, color=GRAY, lw=0.7, ls=":")
-        for one, label in zip(axes, ("smallest ESS", "largest R-hat"), strict=True):
+        for one, label, values in zip(axes, ("smallest ESS", "largest R-hat"), (ess, r_hat),
+                                      strict=True):
             title(one, label)
+            if not np.isfinite(values).any():
+                explain(one, "not known")
             one.set_xlabel("seconds", fontsize=8)
             few_ticks(one)
             quiet(one)

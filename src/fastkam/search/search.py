@@ -453,7 +453,7 @@ class Searcher:
                 population, self.evaluate, cold, power, most_evaluations,
                 brief=n == 1 and window.acceptance > NEARLY_NORMAL,
                 bent=n >= BENT and not self.normal)
-            self.say("tails seen")
+            self.say("mixture widened to cover the tails")
             some = states[:: max(1, -(-len(states) // FITTED_STATES))]
             cold, ends = followed(
                 self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal,
