@@ -100,14 +100,7 @@ class Look:
     @cached_property
     def circles(self) -> list[tuple[int, float, float]]:
         """(coordinate, low, high) of the user's coordinates that are periodic."""
-        found: list[tuple[int, float, float]] = []
-        start = 0
-        for kind, _, _, _, n, low, high, *_ in (
-                self.state.coordinates.rows if self.state.coordinates else ()):
-            if kind == "periodic":
-                found += [(i, low, high) for i in range(start, start + n)]
-            start += n
-        return found
+        return [] if self.state.coordinates is None else self.state.coordinates.circles
 
     def few(self, indices: Any) -> str:
         """Return the labels of coordinates as text, abridged if there are many."""

@@ -27,6 +27,7 @@ from fastkam.plots.select import (
     WIDE,
     check_some,
     chosen,
+    circles_of,
     drawable,
     not_finite,
     outside,
@@ -100,7 +101,8 @@ def plot_pair(
     At most 4000 points are drawn, and at most 200 000 draws are counted. If a few draws lie far
     from all others, they are outside the axes, and so are up to 2 % of the draws at each end if the
     tails are so heavy that the histogram would be a single bar. The figure says how many there are;
-    it also says how many are not finite.
+    it also says how many are not finite. A periodic coordinate is shown over its period, and its
+    contours go on at the other end.
     """
     what = chosen(result, var_names, most)
     bins = check_integer("bins", bins, least=1, most=MOST_BINS)
@@ -112,12 +114,16 @@ def plot_pair(
     side = max(3.4, min(11.0, 1.7 * k + 0.5))
     figure, axes = grid(k, k, (side, side), ax=ax, figsize=figsize)
     x, _ = thinned(what.draws, max(1, MOST_COUNTED // len(what.draws)))
-    limits = np.array([reaching(range_of(finite(x[:, :, i]), max(bins, CELLS)), true[i])
-                       for i in range(k)])
+    circles = circles_of(result, what.labels)
+    limits = np.array([
+        reaching(range_of(finite(x[:, :, i]), max(bins, CELLS)), true[i]) if circle is None
+        else circle for i, circle in enumerate(circles)])
     if equal:
         half = np.max(limits[:, 1] - limits[:, 0]) / 2
         middle = limits.mean(axis=1)
         limits = np.stack([middle - half, middle + half], axis=1)
+    wraps = np.array([circle is not None and bool((circle == limits[i]).all())
+                      for i, circle in enumerate(circles)])
     for i in range(k):
         for j in range(k):
             if j > i:
@@ -129,7 +135,7 @@ def plot_pair(
                 scatter(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
                 if not np.isfinite(x[:, :, [j, i]]).all(axis=-1).any():
                     explain(axes[i, j], "not finite")
-                density_of_draws(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
+                density_of_draws(axes[i, j], x[:, :, [j, i]], limits[[j, i]], wraps[[j, i]])
                 mark(axes[i, j], true[j], true[i])
     frame(axes, what.labels)
     if ax is None:
@@ -177,11 +183,12 @@ def marginal(axes, x, limits, bins):
     quiet(axes, "left")
 
 
-def density_of_draws(axes, x, limits):
+def density_of_draws(axes, x, limits, wraps=(False, False)):
     """Draw the contours that hold OF_DRAWS of the draws x (chains, n, 2), by a smoothed histogram.
 
     Its levels are quantiles of the smoothed density at the draws, of which those outside the limits
     have none. The standard deviation of the smoothing is n^(-1/6) of that of the draws (Scott).
+    `wraps` (2,) says which coordinates are periodic: the density is then smoothed across the ends.
     """
     from scipy.ndimage import gaussian_filter, map_coordinates
 
@@ -189,18 +196,21 @@ def density_of_draws(axes, x, limits):
     points = points[np.isfinite(points).all(axis=1)]
     if len(points) < LEAST_CONTOURS or not (np.ptp(points, axis=0) > 0).all():
         return
-    counts, *edges = np.histogram2d(points[:, 0], points[:, 1], bins=CELLS, range=limits)
+    counts, *_ = np.histogram2d(points[:, 0], points[:, 1], bins=CELLS, range=limits)
     if not counts.any():
         return
     cell = (limits[:, 1] - limits[:, 0]) / CELLS
     spread = np.array([scale_of(values) for values in points.T])
     width = np.clip(0.9 * len(points) ** (-1 / 6) * spread / cell, 0.7, CELLS / 10)
-    density = gaussian_filter(counts, width, mode="constant")
-    middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
+    density = gaussian_filter(counts, width, mode=["wrap" if one else "constant" for one in wraps])
+    more = np.array(wraps, int)  # cells beyond each end
+    density = np.pad(density, [(one, one) for one in more], mode="wrap")
+    middles = [low + (np.arange(CELLS + 2 * one) - one + 0.5) * step
+               for (low, _), one, step in zip(limits, more, cell, strict=True)]
     inside = ((points >= limits[:, 0]) & (points <= limits[:, 1])).all(axis=1)
     at = np.zeros(len(points))
-    at[inside] = map_coordinates(density, ((points[inside] - limits[:, 0]) / cell - 0.5).T, order=1,
-                                 mode="nearest")
+    at[inside] = map_coordinates(density, ((points[inside] - limits[:, 0]) / cell - 0.5 + more).T,
+                                 order=1, mode="nearest")
     lines(axes, middles, density.T, np.quantile(at, 1 - np.array(OF_DRAWS)))
 
 

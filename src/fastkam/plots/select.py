@@ -73,6 +73,14 @@ def chosen(result, var_names, most, least=1):
                  f"{most} of {d} coordinates, {why} (var_names= chooses)")
 
 
+def circles_of(result, labels):
+    """For each label the ends (low, high) of a periodic coordinate, or None."""
+    state = result.state
+    rows = [] if state.coordinates is None else state.coordinates.circles
+    known = {state.layout.labels[i]: np.array([low, high]) for i, low, high in rows}
+    return [known.get(label) for label in labels]
+
+
 def worst_first(ess, sd):
     """The indices of coordinates by effective sample size: first those for which it is unknown.
 

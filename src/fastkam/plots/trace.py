@@ -14,6 +14,7 @@ from fastkam.plots.select import (
     MOST_COUNTED,
     MOST_POINTS,
     chosen,
+    circles_of,
     not_finite,
     outside,
     range_of,
@@ -96,7 +97,8 @@ def plot_trace(
     -----
     For long chains only every k-th draw is shown, and the figure says so; it also says how many
     draws are not finite. These have no ranks. The axes leave out draws that lie far from all others
-    and up to 2 % of the draws at each end of heavy tails, and the title says how many there are.
+    and up to 2 % of the draws at each end of heavy tails, and the title says how many there are. A
+    periodic coordinate is shown over its period.
     """
     bins = check_integer("bins", bins, least=1, most=MOST_BINS)
     what = chosen(result, var_names, most)
@@ -105,9 +107,9 @@ def plot_trace(
         return drawn_by_arviz("plot_trace", result, what, figsize)
     size = (9.0, 1.45 * len(what.labels) + 0.6)
     figure, axes = grid(len(what.labels), 3, size, ax=ax, figsize=figsize, width_ratios=[3, 1, 1.5])
-    every, limits = 1, []
+    every, limits, circles = 1, [], circles_of(result, what.labels)
     for i, (row, label) in enumerate(zip(axes, what.labels, strict=True)):
-        every = trace_row(row[:2], what.draws[:, :, i], label, bins)
+        every = trace_row(row[:2], what.draws[:, :, i], label, bins, circle=circles[i])
         row[1].sharey(row[0])
         if not np.isnan(true[i]):
             row[0].set_ylim(reaching(row[0].get_ylim(), true[i]))
@@ -141,16 +143,17 @@ def name_chains(axes, chains):
             line.set_linewidth(2)
 
 
-def trace_row(axes, x, label, bins, first=0):
+def trace_row(axes, x, label, bins, first=0, circle=None):
     """Draw the traces (chains, draws) and the histograms into two axes; return the spacing.
 
-    The draws are counted from `first` on.
+    The draws are counted from `first` on. `circle` has the ends of a periodic coordinate.
     """
     shown, every = thinned(x, MOST_POINTS)
     known, _ = thinned(x, max(1, MOST_COUNTED // len(x)))
-    limits = range_of(finite(known), bins)
+    limits = range_of(finite(known), bins) if circle is None else circle
     away = outside(known[:, :, None], limits[None])
-    edges = np.linspace(*limits, bins + 1) if away else edges_of(finite(known), bins)
+    cut = away > 0 or circle is not None
+    edges = np.linspace(*limits, bins + 1) if cut else edges_of(finite(known), bins)
     # chains at the same place hide each other less if the lines are thin
     width = 0.5 if shown.shape[1] > 300 else 0.8
     steps = first + np.arange(x.shape[1])[::every]
@@ -163,7 +166,7 @@ def trace_row(axes, x, label, bins, first=0):
                          density=True, lw=1, color=color_of(k))
     title(axes[0], label, f" ({away} of {counted(known.size, 'draw')} outside)" if away else "")
     axes[0].margins(x=0.01)
-    if away:
+    if cut:
         axes[0].set_ylim(limits)
     if len(steps) == 1:
         axes[0].set_xlim(steps[0] - 0.5, steps[0] + 0.5)

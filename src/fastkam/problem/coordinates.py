@@ -95,6 +95,17 @@ class Coordinates:
             start += n
         return np.array(rows, float).reshape(-1, 6)
 
+    @property
+    def circles(self) -> list[tuple[int, float, float]]:
+        """(index in x, low, high) of the coordinates that are periodic."""
+        found: list[tuple[int, float, float]] = []
+        start = 0
+        for kind, _, _, _, n, low, high, *_ in self.rows:
+            if kind == "periodic":
+                found += [(i, low, high) for i in range(start, start + n)]
+            start += n
+        return found
+
     def log_weight(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The log weight at z of the periods of periodic and reflected coordinates."""
         return Periods(self.periods).log_weight(z)
