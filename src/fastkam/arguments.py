@@ -134,7 +134,7 @@ def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, V
     return call
 
 
-def counted(n, noun):
+def counted(n: Any, noun: str) -> str:
     """A number with its noun: "1 chain", "4 chains"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 

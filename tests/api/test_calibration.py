@@ -427,7 +427,7 @@ def test_bad_arguments(change, error, says):
 
 @pytest.mark.parametrize(("m", "kind"), [(1, "ecdf"), (5, "histogram"), (18, "ecdf")])
 def test_figures(m, kind, tmp_path):
-    pytest.importorskip("matplotlib")
+    Figure = pytest.importorskip("matplotlib.figure").Figure
     rng = np.random.default_rng(m)
     names = [f"q[{i}]" for i in range(m - 1)] + ["$a\\x"]
     fits = [Fit(np.zeros(1), {name: int(rng.integers(0, 31)) for name in names} | {names[0]: i % 5},
@@ -442,6 +442,20 @@ def test_figures(m, kind, tmp_path):
         small = found.plot(kind, names=names[:3], columns=2, width=width)
         assert small.get_size_inches()[0] == width
         small.savefig(tmp_path / "again.png", dpi=40)
+    assert found.plot(kind, figsize=(5, 3)).get_size_inches().tolist() == [5, 3]
+    figure = Figure()
+    into = figure.subplots(1, 2)
+    if m > 1:
+        assert found.plot(kind, names=names[:2], ax=into) is figure
+        assert into[1].get_title().startswith(f"{names[1]}, p = ")
+        assert into[0].get_xlabel() == "rank / draws"
+        figure.savefig(tmp_path / "into.png", dpi=40)
+    with pytest.raises(ValueError, match=f"ax must be {min(m, 16)} axes for this figure"):
+        found.plot(kind, ax=figure.subplots(1, 17))
+    with pytest.raises(ValueError, match="width excludes ax and figsize"):
+        found.plot(kind, width=3, figsize=(5, 3))
+    with pytest.raises(TypeError, match="figsize must be"):
+        found.plot(kind, figsize=3)
 
 
 def test_the_curve_leaves_the_band_where_the_table_says_so():

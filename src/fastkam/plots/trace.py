@@ -153,7 +153,7 @@ def trace_row(axes, x, label, bins, first=0, circle=None):
     limits = range_of(finite(known), bins) if circle is None else circle
     away = outside(known[:, :, None], limits[None])
     cut = away > 0 or circle is not None
-    edges = np.linspace(*limits, bins + 1) if cut else edges_of(finite(known), bins)
+    edges = np.linspace(limits[0], limits[1], bins + 1) if cut else edges_of(finite(known), bins)
     # chains at the same place hide each other less if the lines are thin
     width = 0.5 if shown.shape[1] > 300 else 0.8
     steps = first + np.arange(x.shape[1])[::every]

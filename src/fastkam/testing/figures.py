@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastkam.arguments import check_integer, check_list, check_number, near, shown
-from fastkam.plots.style import new_figure, plain
+from fastkam.plots.style import grid, plain
 from fastkam.testing.ranks import band, counts_below
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ RIGHT, WRONG, BAND = "C0", "C3", "0.87"
 
 
 def plot_ranks(found: Calibration, kind: str, names: str | Sequence[str] | None,
-               columns: int | None, width: float | None) -> Any:
+               columns: int | None, width: float | None, ax: Any, figsize: Any) -> Any:
     """The figure of `Calibration.plot`, which describes the parameters."""
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
@@ -39,9 +39,13 @@ def plot_ranks(found: Calibration, kind: str, names: str | Sequence[str] | None,
     columns = min(check_integer("columns", columns, least=1), len(wanted))
     rows = -(-len(wanted) // columns)
     natural = PANEL * columns + (ALONE if columns == 1 else 0)
+    if width is not None and (ax is not None or figsize is not None):
+        raise ValueError("width excludes ax and figsize, which fix it")
     width = natural if width is None else check_number("width", width, above=0)
-    figure = new_figure(width, (HEIGHT * rows + 0.3) * max(0.7, min(1.3, width / natural)))
-    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    size = width, (HEIGHT * rows + 0.3) * max(0.7, min(1.3, width / natural))
+    shape = (rows, columns) if ax is None else (1, len(wanted))
+    shared = {"sharex": True, "sharey": True}
+    figure, panels = grid(*shape, size, ax=ax, figsize=figsize, **shared)
     draw, rate = (DRAW[kind], found.false_alarm_rate / len(found.ranks))
     wrong = set(found.deviating)
     for axes, name in zip(panels.flat, wanted, strict=False):
@@ -51,8 +55,13 @@ def plot_ranks(found: Calibration, kind: str, names: str | Sequence[str] | None,
         axes.spines[["top", "right"]].set_visible(False)
     for axes in panels.flat[len(wanted):]:
         axes.set_visible(False)
-    figure.supxlabel("rank / draws", fontsize=8)
-    figure.supylabel("ECDF - uniform" if kind == "ecdf" else "fits / expected", fontsize=8)
+    across, up = "rank / draws", "ECDF - uniform" if kind == "ecdf" else "fits / expected"
+    if ax is None:
+        figure.supxlabel(across, fontsize=8)
+        figure.supylabel(up, fontsize=8)
+    for axes in panels.flat if ax is not None else ():
+        axes.set_xlabel(across, fontsize=8)
+        axes.set_ylabel(up, fontsize=8)
     return figure
 
 

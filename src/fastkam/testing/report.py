@@ -104,7 +104,8 @@ class Calibration:
 
     @checked_names
     def plot(self, kind: str = "ecdf", *, names: str | Sequence[str] | None = None,
-             columns: int | None = None, width: float | None = None) -> Any:
+             columns: int | None = None, width: float | None = None, ax: Any = None,
+             figsize: tuple[float, float] | None = None) -> Any:
         """A figure with a panel for each quantity, the worst first; needs matplotlib.
 
         Parameters
@@ -120,12 +121,16 @@ class Calibration:
             Panels side by side; by default at most 4.
         width : float, optional
             Of the figure, in inches; by default 2.6 per panel, and 2 more if it is the only one.
+        ax : array of Axes, optional
+            To draw into, one for each quantity.
+        figsize : tuple of two float, optional
+            Inches, in place of `width`.
 
         Returns
         -------
         matplotlib.figure.Figure
         """
-        return plot_ranks(self, kind, names, columns, width)
+        return plot_ranks(self, kind, names, columns, width, ax, figsize)
 
     # ---- as text ----
 
