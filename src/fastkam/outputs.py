@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -25,6 +24,8 @@ class Outputs(Diagnosed):
 
     def _repr_html_(self) -> str:
         """Return the summary as HTML, for notebooks."""
+        from html import escape
+
         table = self.summary()._repr_html_() if self.trace.rows else ""
         return f"<p>{escape(repr(self))}</p>{table}"
 
