@@ -181,19 +181,6 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_run(folder, capsy
     assert not (folder / "run.txt").exists()
 
 
-def test_a_report_has_the_suffix_of_a_page(folder, capsys):
-    assert run("sample", "our_model:logp", "--dim", "2", "--draws", "5", "--tune", "5", "--sampler",
-               "rwm", "--report", "RUN.HTM") == 0
-    assert (folder / "RUN.HTM").exists()
-    for command in (("summary", "logp.fk"),
-                    ("resume", "logp.fk", "--target", "our_model:logp", "--draws", "5")):
-        capsys.readouterr()
-        assert run(*command, "--report", "run.txt") == 2
-        assert "--report must be a file that ends with .html or .htm" in capsys.readouterr().err
-        assert not (folder / "run.txt").exists()
-    assert fk.load("logp.fk").trace.rows == 5
-
-
 def test_a_report_and_a_result_replace_no_run_and_no_calls(folder, capsys):
     how = ("sample", "our_model:logp", "--dim", "2", "--draws", "5", "--tune", "5", "--sampler",
            "rwm")

@@ -75,3 +75,17 @@ def test_help_has_the_rules(capsys):
         assert "--time-limit" in said
         assert "--ess" in said
         assert "more" not in said.split("options:")[0].split()
+
+
+def test_a_report_has_the_suffix_of_a_page(folder, capsys):
+    pytest.importorskip("matplotlib")
+    assert run("sample", "our_rules:logp", "--draws", "5", "--tune", "5", "--report", "a.HTM") == 0
+    assert (folder / "a.HTM").exists()
+    capsys.readouterr()
+    assert main(["summary", "logp.fk", "--report", "run.txt"]) == 2
+    words = ["--target", "our_rules:logp", "--draws", "5", "--report", "run.txt"]
+    assert run("resume", "logp.fk", *words) == 2
+    refusal = "--report must be a file that ends with .html or .htm, not 'run.txt'"
+    assert capsys.readouterr().err.count(refusal) == 2
+    assert not (folder / "run.txt").exists()
+    assert fk.load("logp.fk").trace.rows == 5
