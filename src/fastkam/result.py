@@ -324,35 +324,38 @@ def resume(
         sampler = as_sampler(sampler)
     if schedule is not None:
         schedule = as_schedule(schedule)
-    path = None
-    if isinstance(result, (str, os.PathLike)):
-        path, result = result, load(result, sampler=sampler, schedule=schedule)
-    elif not isinstance(result, Result):
-        raise TypeError(f"result must be a Result or the path of one, not {shown(result)}")
-    elif sampler is not None or schedule is not None:
-        raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
-    state = result.state
-    if stop is not None:
-        stop.check(state.layout, state.chains)
-    if isinstance(state.sampler, ImportanceWeighted):
-        raise ValueError('result must not be that of a run with surrogate="learn", which cannot be '
-                         "resumed: call sample again with a larger budget")
-    if options.store is not None and isinstance(state.trace, StoredTrace):
-        raise ValueError(f"store must not be given: the run continues in its own, "
-                         f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")
-    if draws is not None:
-        draws = check_integer("draws", draws, least=0)
-    given = target is not None
-    if target is None:
-        target = result.target
-    if target is None:
-        raise ValueError("target must be given: a result from a file, or of an AskTell, does not "
-                         "hold the density")
-    if surrogate is None and result.target is not None:
-        surrogate = result.target.surrogate
-    with desk, one_blas_thread():
-        return go_on_with(result, target, surrogate, options, draws=draws, path=path, given=given,
-                          vectorized=vectorized, check_target=check_target)
+    with options.alone:  # before a file is read that another run may replace
+        path = None
+        if isinstance(result, (str, os.PathLike)):
+            path, result = result, load(result, sampler=sampler, schedule=schedule)
+        elif not isinstance(result, Result):
+            raise TypeError(f"result must be a Result or the path of one, not {shown(result)}")
+        elif sampler is not None or schedule is not None:
+            raise ValueError("sampler and schedule must be given with a file alone: a Result has "
+                             "them")
+        state = result.state
+        if stop is not None:
+            stop.check(state.layout, state.chains)
+        if isinstance(state.sampler, ImportanceWeighted):
+            raise ValueError('result must not be that of a run with surrogate="learn", which '
+                             "cannot be resumed: call sample again with a larger budget")
+        if options.store is not None and isinstance(state.trace, StoredTrace):
+            raise ValueError(f"store must not be given: the run continues in its own, "
+                             f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")
+        if draws is not None:
+            draws = check_integer("draws", draws, least=0)
+        given = target is not None
+        if target is None:
+            target = result.target
+        if target is None:
+            raise ValueError("target must be given: a result from a file, or of an AskTell, does "
+                             "not hold the density")
+        if surrogate is None and result.target is not None:
+            surrogate = result.target.surrogate
+        with desk, one_blas_thread():
+            return go_on_with(
+                result, target, surrogate, options, draws=draws, path=path, given=given,
+                vectorized=vectorized, check_target=check_target)
 
 
 def go_on_with(

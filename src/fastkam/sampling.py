@@ -195,7 +195,8 @@ def sample(
     checkpoint : path, optional
         A file with the state of the run, written every `checkpoint_interval` seconds and at the
         end; `resume` continues from it. If it is a file with draws of another run, that is first
-        moved to a file of the same name with ".bak" at its end, and a warning says so.
+        moved to a file of the same name with ".bak" at its end, and a warning says so. A file that
+        another run is writing is refused.
     checkpoint_interval : float
         Seconds.
     store : path or Store, optional
@@ -326,7 +327,7 @@ def sample(
     if learning:  # loads a BLAS of scipy before its threads are limited
         import_module("fastkam.surrogate.run")
     # workers are closed also if there is no run
-    with desk, options.closing, one_blas_thread():
+    with desk, options.closing, options.alone, one_blas_thread():
         call.begin()
         memory = partial(within_memory, chains, call.points.shape[1])
         try:

@@ -17,8 +17,21 @@ from fastkam.arguments import shown
 if TYPE_CHECKING:
     from pathlib import Path
 
-UNFINISHED, BACKUP = ".unfinished", ".bak"
+UNFINISHED, BACKUP, LOCK = ".unfinished", ".bak", ".lock"
 MOST_NAME = 255 - len(".." + UNFINISHED) - 16  # bytes of a name that unfinished files keep
+
+
+locks: set[int] = set()  # open files that this process has locked
+
+
+def let_go_after_fork() -> None:
+    """Close inherited locks: a forked process must not hold them after its parent has ended."""
+    for number in locks:
+        os.close(number)
+    locks.clear()
+
+
+os.register_at_fork(after_in_child=let_go_after_fork)
 
 
 def check_path(name: str, path: Any, *, result: bool = False) -> None:
@@ -151,6 +164,55 @@ def unfinished(place: Path) -> tuple[Path, BinaryIO]:
         if known:
             return temporary, file
         file.close()
+
+
+@contextmanager
+def alone(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """A context in which no other run writes `path`, the argument `name`; otherwise an OSError.
+
+    A file beside it is locked, which a killed process may leave, but not locked.
+    """
+    place = place_of(path)
+    lock = place.with_name(f".{beginning(place)}{LOCK}")
+    try:
+        number = locked(lock)
+    except BlockingIOError:
+        raise BlockingIOError(
+            errno.EWOULDBLOCK, f"{name}={str(path)!r} is being written by another run: wait for "
+                               "its end, or give another path") from None
+    except OSError as error:
+        raise OSError(error.errno, f"{name}={str(path)!r} cannot be written: {error.strerror} "
+                                   f"({error.filename})") from error
+    locks.add(number)
+    try:
+        yield
+    finally:
+        if number in locks:  # not in a forked process
+            locks.remove(number)
+            with suppress(OSError):  # the folder may be gone, and then there is nothing to remove
+                if os.path.samestat(os.fstat(number), lock.stat()):
+                    lock.unlink()
+            os.close(number)
+
+
+def locked(path: Path) -> int:
+    """Open and lock a file, made if it does not exist; BlockingIOError if it is locked already."""
+    while True:
+        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise
+            except OSError:  # a file system without locks
+                return number
+            with suppress(FileNotFoundError):  # its last owner has removed it since
+                if os.path.samestat(os.fstat(number), path.stat()):
+                    return number
+        except BaseException:
+            os.close(number)
+            raise
+        os.close(number)
 
 
 def clear(path: str | os.PathLike[str]) -> None:

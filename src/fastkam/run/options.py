@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastkam.arguments import check_flag, check_number, check_threads, shown
 from fastkam.progress.reporter import Reporter, check_progress
-from fastkam.run.files import check_path, place_of
+from fastkam.run.files import alone, check_path, place_of
 from fastkam.run.interrupts import Shield
 from fastkam.run.rules import StopRule, as_stop
 from fastkam.run.trial import Trial, processors
@@ -99,6 +99,13 @@ class RunOptions:
     def closing(self) -> AbstractContextManager[Any]:
         """A context that closes, at its end, the resources opened for this call."""
         return self.executor or nullcontext()
+
+    @property
+    def alone(self) -> AbstractContextManager[None]:
+        """A context in which no other run writes the checkpoint."""
+        if self.checkpoint is None:
+            return nullcontext()
+        return alone("checkpoint", self.checkpoint)
 
     @property
     def on_points(self) -> bool:
