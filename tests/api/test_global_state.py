@@ -96,3 +96,83 @@ def test_runs_side_by_side_leave_the_number_of_blas_threads():
         first_runs.wait(10)
         pool.submit(sample, second, **options).result()
         assert blas_threads() == before
+
+
+needs_threads = pytest.mark.skipif(max(blas_threads(), default=1) == 1,
+                                   reason="BLAS has one thread in any case")
+
+
+@needs_threads
+def test_a_run_in_another_thread_has_one_blas_thread():
+    """It would have other bits than in the main thread, where a surrogate is learned."""
+    inside, before = [], blas_threads()
+
+    def density(x):
+        inside.append(blas_threads())
+        return densities.python(x)
+
+    def limited():
+        with threadpool_limits(2, user_api="blas"):
+            sample(density, np.zeros(D), draws=20, tune=5, chains=2)
+            return blas_threads()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(sample, density, np.zeros(D), draws=20, tune=5, chains=2).result()
+        assert blas_threads() == before
+        assert pool.submit(limited).result() == [2] * len(before)
+    assert inside == [[1] * len(before)] * len(inside)
+    assert blas_threads() == before
+
+
+@needs_threads
+@pytest.mark.parametrize("main", [True, False])
+def test_the_last_of_several_runs_removes_the_limit_of_blas(main):
+    """The first of two to begin, in another thread than the second, ends first."""
+    began, may_end, inside, before = threading.Event(), threading.Event(), [], blas_threads()
+
+    def first(x):
+        began.set()
+        may_end.wait(10)
+        inside.append(blas_threads())
+        return densities.python(x)
+
+    def second(x):
+        if not may_end.is_set():
+            may_end.set()
+            one.result()
+        inside.append(blas_threads())
+        return densities.python(x)
+
+    options = {"x0": np.zeros(D), "draws": 5, "tune": 0, "chains": 1}
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(sample, first, **options)
+        began.wait(10)
+        if main:
+            sample(second, **options)
+        else:
+            pool.submit(sample, second, **options).result()
+    assert inside == [[1] * len(before)] * len(inside)
+    assert blas_threads() == before
+
+
+@needs_threads
+def test_another_thread_can_limit_blas_after_a_run():
+    def limited():
+        with threadpool_limits(1, user_api="blas"):
+            return blas_threads()
+
+    sample(densities.python, np.zeros(D), draws=5, tune=0, chains=1)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(limited).result() == [1] * len(blas_threads())
+
+
+def test_the_user_of_an_asktell_has_all_blas_threads():
+    """The user's own code runs at the same time as that of the run."""
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        loop = fk.AskTell(np.zeros(D), sampler="ram", draws=5, tune=0, chains=1, search=False,
+                          seed=1, diagnose=False)
+        while not loop.done:
+            points = loop.ask()
+            assert blas_threads() == before
+            loop.tell(points, [densities.python(x) for _, x in points])

@@ -365,7 +365,7 @@ def test_blas_has_one_thread_in_tasks_of_a_search():
 
 def test_blas_is_limited_while_any_task_runs():
     """Tasks that overlap in the threads of a worker, as dask's do."""
-    from fastkam.run.worker import BlasLimit
+    from fastkam.run.blas import BlasLimit
 
     limit, before, seen = BlasLimit(), blas_threads(), []
 

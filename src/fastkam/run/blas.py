@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from threadpoolctl import ThreadpoolController
 
 from fastkam.run.interrupts import Shield
 
 listed: list[tuple[int, ThreadpoolController]] = []  # with the number of modules at that time
+
+
+class Exempt(threading.local):
+    """Whether the calls of this thread leave BLAS alone."""
+
+    now = False
+
+
+exempt = Exempt()
 
 
 def controller() -> ThreadpoolController:
@@ -22,24 +32,97 @@ def controller() -> ThreadpoolController:
     return listed[0][1]
 
 
+class BlasLimit:
+    """A limit of one BLAS thread while calls or tasks run, in any threads of the process.
+
+    The limit belongs to the process (with OpenMP, to each thread), and the thread that sets it has
+    to reset it. So that overlapping calls do not reset each other's limit, a separate thread sets
+    it when the first one begins, and ends with the last.
+
+    Attributes
+    ----------
+    tasks : int
+        Number of calls and tasks that run now.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.tasks = 0
+        self.over = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            self.tasks += 1
+            if self.tasks == 1:
+                self.begin()
+        try:
+            # with OpenMP, or if a limit that this thread has set excludes the separate thread
+            with controller().limit(limits=1, user_api="blas"):
+                yield
+        finally:
+            with self.lock:
+                self.tasks -= 1
+                if not self.tasks:
+                    self.end()
+
+    def begin(self) -> None:
+        """Start the thread, and wait until the limit is set."""
+        self.over, ready = threading.Event(), threading.Event()
+        over = self.over
+
+        def hold() -> None:
+            try:
+                with controller().limit(limits=1, user_api="blas"):
+                    ready.set()
+                    over.wait()
+            finally:
+                ready.set()
+
+        self.thread = threading.Thread(target=hold, name="fastkam-blas", daemon=True)
+        self.thread.start()
+        ready.wait()
+
+    def end(self) -> None:
+        """End the thread, and wait until the limit is as before."""
+        self.over.set()
+        if self.thread is not None:
+            self.thread.join()
+
+
+shared = BlasLimit()
+
+
+def renew_limit() -> None:
+    """Forget the calls of a process that was forked, whose threads do not run here."""
+    global shared
+    shared = BlasLimit()
+
+
+os.register_at_fork(after_in_child=renew_limit)
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context in which BLAS has one thread, if this can be undone reliably.
+    """A context in which BLAS has one thread, unless this thread is exempt.
 
-    More threads are slower at these sizes, and each keeps a processor busy for a tenth of a second
-    after a product. Their number belongs to the process: calls in several threads could restore it
-    in the wrong order, and only those of the main thread are certainly nested. A BLAS that is
-    loaded within the context has all its threads.
+    More threads are slower at these sizes, each keeps a processor busy for a tenth of a second
+    after a product, and the last bits of a product may depend on their number. A BLAS that is
+    loaded within the context has all its threads. The main thread sets the limit itself, so that
+    the process has no other thread if it forks; it then removes it also from calls of other threads
+    that have begun meanwhile.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if exempt.now:
         yield
         return
-    limits = None
-    try:
-        with Shield():
-            limits = controller().limit(limits=1, user_api="blas")
-        yield
-    finally:
-        if limits is not None:
+    main = threading.current_thread() is threading.main_thread()
+    with ExitStack() as limits:
+        try:
             with Shield():
-                limits.restore_original_limits()
+                limits.enter_context(controller().limit(limits=1, user_api="blas")
+                                     if main and not shared.tasks else shared())
+            yield
+        finally:
+            with Shield():
+                limits.close()

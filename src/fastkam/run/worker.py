@@ -8,17 +8,15 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from multiprocessing import parent_process
 from typing import Any
-
-from threadpoolctl import threadpool_limits
 
 from fastkam._core.engine.fault import Fault
 from fastkam.arguments import told
 from fastkam.points.digest import digest_of
 from fastkam.progress.reporter import Reporter
+from fastkam.run import blas
 from fastkam.run.loop import Run
 from fastkam.run.same_target import check_density_of
 from fastkam.run.serial import serially
@@ -58,9 +56,9 @@ one_at_a_time = threading.RLock()
 
 
 def renew_lock():
-    """Make new locks: a process forked while a thread held an old one would never get it."""
-    global one_at_a_time, one_blas_thread
-    one_at_a_time, one_blas_thread = threading.RLock(), BlasLimit()
+    """Make a new lock: a process forked while a thread held the old one would never get it."""
+    global one_at_a_time
+    one_at_a_time = threading.RLock()
 
 
 os.register_at_fork(after_in_child=renew_lock)
@@ -84,7 +82,7 @@ def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluation
         target, made, another = known_target(run, digest, payload, function)
         if target is None:
             return number, None
-        with serially(target), one_blas_thread():  # there may be several threads
+        with serially(target), blas.shared():  # there may be several threads
             if made:
                 check_density_of(piece, target)
             stop = Time(seconds) | Asked(interrupts.asked)
@@ -118,62 +116,6 @@ def known_target(run, digest, payload, function):
         if whose != run or target is None:
             return None, False, False
         return target, made, made and function not in ("", digest_of(target))
-
-
-class BlasLimit:
-    """A limit of one BLAS thread in a worker while it runs tasks, in any of its threads.
-
-    The limit belongs to the process (with OpenMP, to each thread), and the thread that sets it has
-    to reset it. So that overlapping tasks do not reset each other's limit, a separate thread sets
-    it when the first task begins, and ends with the last.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.tasks = 0
-        self.over = threading.Event()
-        self.thread: threading.Thread | None = None
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self.lock:
-            self.tasks += 1
-            if self.tasks == 1:
-                self.begin()
-        try:
-            with threadpool_limits(1, user_api="blas"):  # of OpenMP in this thread
-                yield
-        finally:
-            with self.lock:
-                self.tasks -= 1
-                if not self.tasks:
-                    self.end()
-
-    def begin(self) -> None:
-        """Start the thread, and wait until the limit is set."""
-        self.over, ready = threading.Event(), threading.Event()
-        over = self.over
-
-        def hold() -> None:
-            try:
-                with threadpool_limits(1, user_api="blas"):
-                    ready.set()
-                    over.wait()
-            finally:
-                ready.set()
-
-        self.thread = threading.Thread(target=hold, name="fastkam-blas", daemon=True)
-        self.thread.start()
-        ready.wait()
-
-    def end(self) -> None:
-        """End the thread, and wait until the limit is as before."""
-        self.over.set()
-        if self.thread is not None:
-            self.thread.join()
-
-
-one_blas_thread = BlasLimit()
 
 
 class Interrupts:

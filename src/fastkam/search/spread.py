@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.fault import Fault
 from fastkam.arguments import told
-from fastkam.run import worker
+from fastkam.run import blas, worker
 from fastkam.run.same_target import other_in_workers
 from fastkam.run.tasks import numbers, value_of
 from fastkam.search.evaluator import Evaluator
@@ -119,7 +119,7 @@ def evaluate_sent(
     evaluate = Evaluator(target, np.random.default_rng(0))
     evaluate.noise, evaluate.found = noise, True
     try:
-        with worker.one_blas_thread():
+        with blas.shared():
             values = evaluate(X)
     except Fault as fault:
         fault.cause = worker.portable_error(fault.cause)
