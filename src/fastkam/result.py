@@ -324,7 +324,7 @@ def resume(
         sampler = as_sampler(sampler)
     if schedule is not None:
         schedule = as_schedule(schedule)
-    with options.alone:  # before a file is read that another run may replace
+    with options.outputs():  # before a file is read that another run may replace
         path = None
         if isinstance(result, (str, os.PathLike)):
             path, result = result, load(result, sampler=sampler, schedule=schedule)

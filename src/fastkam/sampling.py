@@ -327,7 +327,7 @@ def sample(
     if learning:  # loads a BLAS of scipy before its threads are limited
         import_module("fastkam.surrogate.run")
     # workers are closed also if there is no run
-    with desk, options.closing, options.alone, one_blas_thread():
+    with desk, options.closing, options.outputs(), one_blas_thread():
         call.begin()
         memory = partial(within_memory, chains, call.points.shape[1])
         try:

@@ -104,7 +104,7 @@ needs_threads = pytest.mark.skipif(max(blas_threads(), default=1) == 1,
 
 @needs_threads
 def test_a_run_in_another_thread_has_one_blas_thread():
-    """It would have other bits than in the main thread, where a surrogate is learned."""
+    """Otherwise a learned surrogate would have other bits than in the main thread."""
     inside, before = [], blas_threads()
 
     def density(x):

@@ -19,7 +19,7 @@ from fastkam.diagnostics.controls import Controls
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.run.consistent import FINITE, check_run
-from fastkam.run.files import clear, place_of, replacing
+from fastkam.run.files import check_place, clear, place_of, replacing
 from fastkam.run.header import (
     OWN,
     SEED,
@@ -142,6 +142,7 @@ def read(
 
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be that of a file, not {shown(path)}")
+    check_place("path", path)
     path = Path(path)
     store = None
     if path.is_dir():

@@ -74,9 +74,19 @@ def check_place(name: str, path: Any) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {shown(path)}")
     try:
-        return place_of(path)
+        place = place_of(path)
+        os.lstat(place)
     except ValueError as error:  # a zero byte, or half of a surrogate pair
         raise ValueError(f"{name} must be a path, not {shown(path)}: {error}") from None
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # a new file, or a folder of which the caller says that it does not exist
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise ValueError(f"{name} must be a shorter path, not {shown(path)}: the system allows "
+                             "no such long name of a file or folder") from None
+        raise OSError(error.errno, f"{name}={str(path)!r} cannot be reached: {error.strerror}"
+                      ) from None
+    return place
 
 
 def may_be_result(file: Path) -> bool:

@@ -6,7 +6,8 @@ import copy
 import os
 import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -100,12 +101,15 @@ class RunOptions:
         """A context that closes, at its end, the resources opened for this call."""
         return self.executor or nullcontext()
 
-    @property
-    def alone(self) -> AbstractContextManager[None]:
-        """A context in which no other run writes the checkpoint."""
-        if self.checkpoint is None:
-            return nullcontext()
-        return alone("checkpoint", self.checkpoint)
+    @contextmanager
+    def outputs(self) -> Iterator[None]:
+        """A context in which no other run writes the checkpoint, or begins to write the store."""
+        with ExitStack() as stack:
+            if self.checkpoint is not None:
+                stack.enter_context(alone("checkpoint", self.checkpoint))
+            if self.store is not None:
+                stack.enter_context(self.store.new())
+            yield
 
     @property
     def on_points(self) -> bool:

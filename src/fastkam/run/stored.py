@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Sequence
 from math import prod
@@ -80,7 +79,8 @@ class StoredTrace(StoredRows):
         new.capacity = rows
         left = rows - int(self.base.min(initial=rows))
         new.widen(max(min(left, self.window_rows), int((self.counts - self.base).max(initial=0))))
-        new.prepare()
+        with self.store.naming():
+            new.prepare()
         return new
 
     @property
@@ -164,13 +164,8 @@ class StoredTrace(StoredRows):
                 todo.append((k, stop))
         if not todo:
             return
-        try:
+        with self.store.naming():
             self.write(todo)
-        except OSError as error:
-            code, path = error.errno or errno.EIO, str(self.store.path)
-            where = f" ({error.filename})" if str(error.filename or path) != path else ""
-            raise OSError(code, f"store={path!r} cannot be written: "
-                                f"{error.strerror or error}{where}") from error
         for k, stop in todo:
             n, rest = stop - int(self.base[k]), int(self.counts[k]) - stop
             self.base[k] = stop

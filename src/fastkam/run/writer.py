@@ -105,7 +105,9 @@ class CheckpointWriter:
         """Write the first state of a run with a store; raise an error if that is not possible."""
         self.write(state)
         if self.error is not None:
-            raise self.error
+            assert self.store is not None
+            with self.store.naming():
+                raise self.error
 
     def due(self, state: Callable[[], RunState]) -> None:
         """Write a checkpoint of the run that `state` returns, if it is due."""
@@ -149,6 +151,7 @@ class CheckpointWriter:
         store.check_own()
         store.sync()
         checkpoint.write(store.state_path, run)
+        store.unfinished = ""
         if not self.tidy:  # the sections before thinning, or before a longer warm-up
             for section in {*OF_DRAWS, *OF_WARMUP} - {run.trace.section, run.warmup.section}:
                 store.clear(section)

@@ -6,22 +6,26 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import shown
+from fastkam.run.files import alone, check_place
+from fastkam.run.interrupts import Shield
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK = "lock"  # a file that the writing process holds locked
+TRIED_BYTES = 2**17
 MOMENT = 0.02  # seconds after which it is locked again if the first time fails
 Rows = slice | NDArray[np.int64]  # a slice with a positive step, or indices (n,)
 KINDS: list[type[Store]] = []  # in the order in which a path is offered to them
@@ -60,15 +64,12 @@ class Store(ABC):
         KINDS.append(cls)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        from pathlib import Path  # which takes long to load, and runs without files do not need
-
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"store must be the path of a folder, not {shown(path)}")
-        try:
-            self.path = Path(os.path.realpath(os.fsdecode(path)))
-        except ValueError as error:  # a zero byte, or half of a surrogate pair
-            raise ValueError(f"store must be a path, not {shown(path)}: {error}") from None
+        self.path = check_place("store", os.fsdecode(path))
         self.lock: int | None = None
+        self.reserved = ExitStack()  # a lock until the store is there
+        self.unfinished = ""  # the identity, until the first state has been written
         self.own: tuple[str, int, int] | None = None  # path, device and inode of the locked file
         self.blocked = False
         self.dirty: set[Path] = set()  # files that may not be on the disk yet
@@ -193,12 +194,81 @@ class Store(ABC):
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return False
 
+    @contextmanager
+    def new(self) -> Iterator[None]:
+        """A context in which the store of a run is made, and for which no other run may have begun.
+
+        The folder is tried before any work; if no state has been written at the end, it is as
+        before.
+        """
+        self.check_free()
+        found = self.path.exists()
+        # a lock cannot be beside an empty folder in one without permission
+        beside = os.access(self.path.parent, os.W_OK)
+        with ExitStack() as self.reserved:
+            if beside:
+                self.reserved.enter_context(alone("store", self.path))
+            with self.naming():
+                self.try_out()
+            try:
+                yield
+            finally:
+                own, self.unfinished = self.unfinished, ""
+                with suppress(OSError, ValueError):  # moved, or replaced by that of another run
+                    if own and self.identity() == own:
+                        self.undo(found)
+
+    def try_out(self) -> None:
+        """Write as many bytes as a short run needs, and remove them."""
+        found = self.path.exists()
+        self.path.mkdir(exist_ok=True)
+        trial = self.path / f".{secrets.token_hex(8)}.partial"
+        try:
+            with trial.open("xb") as file:
+                file.write(bytes(TRIED_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            trial.unlink(missing_ok=True)
+            if not found:
+                self.path.rmdir()
+
+    def undo(self, found: bool) -> None:
+        """Remove all files, and the folder unless it was `found`."""
+        for path in self.path.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        if not found:
+            self.path.rmdir()
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """A context in which an OSError says that this store cannot be written, and why."""
+        try:
+            yield
+        except OSError as error:
+            code, path = error.errno or errno.EIO, str(self.path)
+            where = f" ({error.filename})" if str(error.filename or path) != path else ""
+            raise OSError(code, f"store={path!r} cannot be written: "
+                                f"{error.strerror or error}{where}") from error
+
     def create(self) -> str:
         """Make the store; return its identity."""
         self.check_free()
-        self.path.mkdir(exist_ok=True)
+        found = self.path.exists()
         identity = secrets.token_hex(8)
-        self.make({"fastkam": 1, "kind": self.KIND, "id": identity})
+        with self.naming(), Shield():
+            try:
+                self.path.mkdir(exist_ok=True)
+                self.make({"fastkam": 1, "kind": self.KIND, "id": identity})
+            except Exception:  # the same call could not be repeated
+                with suppress(OSError):
+                    self.undo(found)
+                raise
+            self.unfinished = identity
+        self.reserved.close()
         return identity
 
     def identity(self) -> str:
@@ -313,7 +383,7 @@ class Store(ABC):
             os.close(lock)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"lock": None, "own": None, "known": None}
+        return self.__dict__ | {"lock": None, "own": None, "known": None, "reserved": None}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
