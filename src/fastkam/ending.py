@@ -9,7 +9,7 @@ from fastkam._core.engine.fault import Fault
 from fastkam.arguments import counted, told
 from fastkam.diagnostics import checks
 from fastkam.errors import SamplingError, SamplingWarning, warn
-from fastkam.run.faults import TaskLost, describe
+from fastkam.run.faults import TaskLost, Unwritten, describe
 from fastkam.run.hints import advice, of_memory
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
                 warn(SamplingWarning(moved, result=result))
             raise with_result(failure, result, kept)
         lost = isinstance(failure, TaskLost)
-        what = str(failure) if lost else told(failure)
+        what = str(failure) if lost or isinstance(failure, Unwritten) else told(failure)
         what = ", ".join([what, *getattr(failure, "__notes__", ())])
         if isinstance(failure, MemoryError):
             what += f": {of_memory(result.chains, result.state.d)}"

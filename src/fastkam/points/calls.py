@@ -20,6 +20,7 @@ from fastkam.arguments import told
 from fastkam.points.evaluations import all_of, read_sections
 from fastkam.points.records import ERROR_BYTES, WORKER_BYTES, Fields, Form, blank, sealed
 from fastkam.points.reply import PointLost, Reply
+from fastkam.run.faults import Unwritten
 from fastkam.run.files import check_path, place_of
 
 open_files: weakref.WeakSet[FileOfCalls] = weakref.WeakSet()
@@ -184,8 +185,8 @@ class FileOfCalls(Calls):
             os.ftruncate(self.file, end)
             if isinstance(error, OSError):
                 code = error.errno or errno.EIO
-                raise OSError(code, f"evaluations={os.fspath(self.path)!r} cannot be written: "
-                                    f"{error.strerror or error}") from error
+                raise Unwritten(code, f"evaluations={os.fspath(self.path)!r} cannot be written: "
+                                      f"{error.strerror or error}") from error
             raise
 
     def check_alone(self) -> None:

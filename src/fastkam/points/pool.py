@@ -11,9 +11,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.errors import SamplingWarning, warn
 from fastkam.points.calls import Calls
 from fastkam.points.reply import PointLost, Reply
 from fastkam.points.workers import Record, Workers
+from fastkam.run.faults import Unwritten
 
 Array = NDArray[np.float64]
 WATCH_SECONDS = 0.05
@@ -82,6 +84,8 @@ class PointPool:
     ----------
     failed : set of bytes
         The points, by their bytes, that have failed twice, in this run or according to the file.
+    unwritten : Unwritten or None
+        The error after which no point is evaluated, as its call cannot be kept in the file.
 
     Examples
     --------
@@ -107,6 +111,7 @@ class PointPool:
         self.n = 0  # points submitted
         self.record = Record()
         self.failed: set[bytes] = set()
+        self.unwritten: Unwritten | None = None
 
     def submit(self, points: Array, priority: float = 0.0) -> list[int]:
         """Add points (k, d); return their numbers, which the pool counts from 0."""
@@ -120,6 +125,8 @@ class PointPool:
                 self.ready.append((index, known))
             elif key in self.tasks:
                 self.tasks[key].indices.append(index)
+            elif self.unwritten is not None:
+                raise Unwritten(*self.unwritten.args)
             else:
                 self.tasks[key] = Task(x, [index])
                 heapq.heappush(self.queue, (priority, index, key))
@@ -219,7 +226,14 @@ class PointPool:
             kept.append((key, reply))
             self.ready += [(index, self.judged(key, reply)) for index in task.indices]
         if kept:
-            self.calls.add(kept)
+            try:
+                self.calls.add(kept)
+            except Unwritten as error:  # no further call is to be lost
+                self.unwritten = error
+                self.carrier.cancel()
+                self.tasks.clear()
+                self.queue.clear()
+                raise
 
     def judged(self, key: bytes, reply: Reply) -> Reply:
         """The reply at a point as the run sees it."""
@@ -249,5 +263,7 @@ class PointPool:
         try:
             self.cancel()
             self.carrier.close()
+        except Unwritten as error:  # the run has its draws, and none depends on these calls
+            warn(SamplingWarning(f"{error}: the last calls are not in it"))
         finally:
             self.calls.close()

@@ -38,11 +38,15 @@ class TaskLost(Exception):
         return (f"{told(self.cause)} ({chains}, whose task was lost four times at the same draw)")
 
 
+class Unwritten(OSError):
+    """The file of calls cannot be written; the call is known in memory, and no other is made."""
+
+
 def describe(fault: Fault, where: str) -> str:
     """Describe a fault and its place, such as "chain 0, step 3"."""
     if fault.code == 0:
         what = "no finite log density at the start, nor at 100 points around it"
-    elif fault.code == WITHOUT_SURROGATE:
+    elif fault.code == WITHOUT_SURROGATE or isinstance(fault.cause, Unwritten):
         what = str(fault.cause)
     elif fault.cause is not None:
         who = of_transform(fault) or (

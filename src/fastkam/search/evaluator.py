@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastkam._core.engine.evaluation import Evaluation
 from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.numerics.periods import Periods
-from fastkam.run.faults import describe
+from fastkam.run.faults import Unwritten, describe
 from fastkam.run.hints import may_be_due_to_x
 from fastkam.run.serial import serially
 from fastkam.search.watch import Watch
@@ -211,6 +211,8 @@ class Evaluator:
             fault = Fault(0, x, code, self.target.fault(code, x))
             if fault.cause is self.watch.spent:
                 raise self.watch.spent
+            if isinstance(fault.cause, Unwritten):
+                raise fault
             of_function = fault.cause is None or isinstance(fault.cause, Exception)  # not Ctrl-C
             if self.target.batched and self.found and not alone and of_function:
                 # one of them has made the whole call fail

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
+from fastkam._core.engine.fault import Fault
+from fastkam.run.faults import Unwritten
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.population import largest_drop
 from fastkam.search.watch import Spent, Watch
@@ -99,10 +102,24 @@ class Calls:
             if self.room < 1:
                 raise Spent
             part = X[done : done + self.at_once]
-            self.values.append(self.evaluator(part))
+            before = self.evaluator.n
+            try:
+                self.values.append(self.evaluator(part))
+            except Fault as fault:
+                if isinstance(fault.cause, Unwritten):
+                    self.evaluator.n = before
+                    self.keep(part)
+                raise
             self.points.append(part.copy())
             done += len(part)
         return self.last(done) if done else np.zeros(0)
+
+    def keep(self, X: Array) -> None:
+        """Keep those points among X (n, d) whose calls were made, but are not in the file."""
+        for x in X:
+            with suppress(Fault):  # the others are not called any more
+                self.values.append(self.evaluator(x[None]))
+                self.points.append(x[None].copy())
 
     def at_draws(self, X: Array) -> Array:
         """Return the same at draws, where any error ends the run, as in a chain."""
