@@ -1,6 +1,7 @@
 """Results for ArviZ: groups, names, shapes, attributes, files, and ArviZ's own numbers of them."""
 
 import re
+import resource
 import sys
 import types
 
@@ -189,6 +190,29 @@ def test_netcdf_round_trip(result, tmp_path):
         np.testing.assert_array_equal(accepted, result.stats["accepted"])
         assert accepted.dtype == bool
         assert back.attrs["seed"] == str(2**100)
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "netCDF4"])
+@pytest.mark.parametrize("old", [b"old", None])
+def test_netcdf_on_a_full_disk(result, tmp_path, monkeypatch, engine, old):
+    """An error with the path, in place of a segmentation fault of HDF5; nothing is left."""
+    pytest.importorskip(engine)
+    if engine == "netCDF4":
+        monkeypatch.setattr(arviz, "find_spec", lambda name: name == "netCDF4" or None)
+    path = tmp_path / "run.nc"
+    if old is not None:
+        path.write_bytes(old)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"path='.*run.nc' cannot be written: File too large"):
+            result.to_netcdf(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [one.read_bytes() for one in tmp_path.iterdir()] == [old] * (old is not None)
+    result.to_netcdf(path)
+    with xarray.open_datatree(path) as back:
+        assert back["posterior"].sizes["draw"] == result.draws.shape[1]
 
 
 def test_netcdf_by_netcdf4(result, tmp_path, monkeypatch):

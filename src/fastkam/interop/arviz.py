@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from fastkam.arguments import import_extra
 from fastkam.run.files import place_of
 
 OF_ITS_OWN = "log_likelihood"  # extras of that name, or "log_likelihood.y", make a group
+BYTES, BYTES_OF_ARRAY = 2**16, 2**12  # of a file, and of an array in it, besides its values
 ADVICE = "pip install fastkam[arviz]"
 
 
@@ -66,8 +68,29 @@ def to_netcdf(result, path):
     tree = to_datatree(result)
     with TemporaryDirectory(dir=place_of(path).parent, prefix=".netcdf.") as folder:
         temporary = os.path.join(folder, "run.nc")
-        tree.to_netcdf(temporary, engine=engine)
-        os.replace(temporary, place_of(path))
+        try:
+            make_room(temporary, tree)
+            tree.to_netcdf(temporary, engine=engine)
+            os.replace(temporary, place_of(path))
+        except OSError as error:
+            raise OSError(error.errno or errno.EIO, f"path={os.fspath(path)!r} cannot be written: "
+                          f"{error.strerror or error}") from error
+
+
+def make_room(path, tree):
+    """Fill a file with as many bytes as a tree takes; OSError if there is no room for them.
+
+    HDF5 may end the process with a segmentation fault if it meets a full disk.
+    """
+    size = BYTES + sum(
+        BYTES_OF_ARRAY + array.nbytes
+        for node in tree.subtree for array in node.to_dataset().variables.values())
+    with open(path, "wb") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:  # a file system that reserves nothing
+                raise
 
 
 def extras_of(result):
