@@ -8,6 +8,7 @@ import pytest
 
 import fastkam as fk
 from fastkam.cli.main import main
+from fastkam.run.writer import CheckpointWriter
 
 MODEL = """
 def logp(x):
@@ -94,3 +95,32 @@ def test_only_the_report_fails(capsys, monkeypatch):
     assert "--report rep.html cannot be written: No space left on device" in output.err
     assert "the result was saved" in output.err
     assert fk.load("r.fk").draws.shape == (4, 300, 2)
+
+
+@pytest.mark.parametrize("folder_of_draws", ["run", "run.zarr"])
+def test_only_draws_in_the_store_are_said_to_be_saved(capsys, monkeypatch, folder_of_draws):
+    """The others are in memory alone, and lost with the process."""
+    if folder_of_draws == "run.zarr":
+        pytest.importorskip("zarr")
+    monkeypatch.setattr(CheckpointWriter, "write_store", first(1, CheckpointWriter.write_store))
+    kind = fk.stores.Npy if folder_of_draws == "run" else fk.stores.Zarr
+    monkeypatch.setattr(kind, "write", first(20, kind.write))
+    assert main([*RUN[:-2], "--store", folder_of_draws]) == 1
+    says = capsys.readouterr().err
+    assert "cannot be written: No space left on device" in says
+    saved = fk.load(folder_of_draws).trace.counts.tolist()
+    assert saved == [0] * 4
+    assert "fastkam: 0 of 300 draws a chain are saved in " in says
+
+
+def first(n, write):
+    """A function that writes n times, as on a disk that is then full."""
+    made = []
+
+    def limited(*arguments, **more):
+        if len(made) == n:
+            no_room()
+        made.append(1)
+        return write(*arguments, **more)
+
+    return limited

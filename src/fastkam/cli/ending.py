@@ -4,7 +4,7 @@ import sys
 import traceback
 
 from fastkam.arguments import counted
-from fastkam.run.checkpoint import draws_in
+from fastkam.run.checkpoint import counts_in, draws_in
 from fastkam.run.files import place_of
 from fastkam.run.stored import StoredTrace
 
@@ -107,6 +107,8 @@ def own_frames(error):
 def kept(result):
     """Number of draws, as a text."""
     counts = result.trace.counts.tolist()
+    if isinstance(result.trace, StoredTrace):  # others may be in memory alone: of a full disk
+        counts = counts_in(result.trace.store.state_path) or [0]
     number = counts[0] if len(set(counts)) == 1 else ", ".join(map(str, counts))
     return f"{number} of {counted(result.requested, 'draw')} a chain are saved"
 

@@ -232,13 +232,19 @@ def draws_in(path: str | os.PathLike[str]) -> int | None:
 
     None if the file has something else.
     """
+    counts = counts_in(path)
+    return None if counts is None else sum(counts)
+
+
+def counts_in(path: str | os.PathLike[str]) -> list[int] | None:
+    """Number of draws of each chain in a file, as in `draws_in`; [] if there is no file."""
     place = place_of(path)
     if not place.exists() or not place.stat().st_size:
-        return 0
+        return []
     try:
         with place.open("rb") as file:
             counts = read_members(file, ("trace.counts", "trace.stored"))
-        return int(counts["trace.counts"].sum() + counts.get("trace.stored", np.zeros(1)).sum())
+        return (counts["trace.counts"] + counts.get("trace.stored", 0)).astype(int).tolist()
     except Exception:  # an archive raises errors of many types
         return None
 
