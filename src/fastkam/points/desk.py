@@ -171,10 +171,10 @@ class Desk:
         """Make the pool."""
         # nor the modules for processes
         from fastkam.points.opening import make_pool
-        from fastkam.points.target import Lookup
+        from fastkam.points.target import Lookup, of_function
 
         self.pool = make_pool(target, names, self.executor, self.evaluations, self.on_error)
-        self.lookup = Lookup(self.pool)
+        self.lookup = Lookup(self.pool, getattr(of_function(target), "function", None))
 
     def evaluated(self, target: Target, Z: NDArray[np.float64]) -> list[Reply | None]:
         """Evaluate the function at points Z (k, dim) at once; the replies, with all errors."""

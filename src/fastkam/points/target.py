@@ -56,11 +56,14 @@ class Lookup:
     ----------
     meanwhile : callable or None
         Called while it waits; an error that this raises ends the wait.
+    of_user : object
+        The function, if it is one of Python.
     """
 
     of_single_points = True  # the user's function may take one point at a time
 
-    def __init__(self, pool: PointPool) -> None:
+    def __init__(self, pool: PointPool, of_user: object = None) -> None:
+        self.of_user = of_user
         self.pool, self.defers, self.repeats = pool, False, False
         self.meanwhile: Callable[[], None] | None = None
 

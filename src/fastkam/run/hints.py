@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from fastkam._core.density.estimator import WITHOUT_SURROGATE
 from fastkam._core.engine.fault import INFINITE
 from fastkam.arguments import told
+from fastkam.problem.call import UserFunction
 from fastkam.run.faults import is_of_surrogate, of_transform
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam._core.engine.fault import Fault
 
+LOOKS_UP = (IndexError, KeyError, AttributeError)
 NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # may be due to x alone
 NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # errors of the program
 
@@ -72,11 +74,16 @@ def is_of_own_class(error: BaseException | None) -> bool:
 
 def at_first_call(fault: Fault, target: Target) -> str:
     """Suggest a likely mistake in a function that fails in its first call; "" without one."""
-    rows = target.batched and not getattr(function_of(target), "of_single_points", False)
-    return hint(fault.cause, fault.x) or (
+    rows = by_rows(target)
+    return hint(fault.cause, fault.x, named_to(target)) or (
         ": with vectorized=True the function is called with points (k, d), one per row"
         if rows and isinstance(fault.cause, (TypeError, ValueError))
         and "vectorized=True" not in told(fault.cause) else "")
+
+
+def by_rows(target: Target) -> bool:
+    """Whether the user's function takes many points at once."""
+    return bool(target.batched) and not getattr(function_of(target), "of_single_points", False)
 
 
 def or_reject(target: Target) -> str:
@@ -107,13 +114,29 @@ def function_of(target: Target) -> Any:
     return getattr(getattr(target, "inner", target), "function", None)
 
 
-def hint(error: BaseException | None, x: NDArray[np.float64]) -> str:
-    """Suggest a likely mistake in a function that fails in its first call."""
+def named_to(target: Target) -> str:
+    """List the parameters that a function takes by name, with their shapes; "" if it does not."""
+    function = function_of(target)
+    function = getattr(function, "of_user", function)  # of workers
+    if not isinstance(function, UserFunction) or function.shapes is None:
+        return ""
+    text = ", ".join(f"{name} {f'of shape {shape}' if shape else '(a number)'}"
+                     for name, shape in function.shapes.items())
+    return f"{text}, each with an axis of points before" if by_rows(target) else text
+
+
+def hint(error: BaseException | None, x: NDArray[np.float64], named: str) -> str:
+    """Suggest a likely mistake in a function that fails in its first call.
+
+    `named` lists the parameters that it takes by name, if it does.
+    """
+    if named and (wants_dict(error) or isinstance(error, LOOKS_UP)):
+        return f": the function was called by name, with {named}"
     if wants_dict(error):
         return (f": the function was called with an array of shape {x.shape}, one point; "
                 "parameters are passed by name to a function of them, f(a, b), where x0 or prior "
                 "is a dict")
-    if isinstance(error, (IndexError, KeyError, AttributeError)):
+    if isinstance(error, LOOKS_UP):
         return f": the function was called with an array of shape {x.shape}, one point"
     if isinstance(error, ValueError) and "read-only" in told(error):
         return ": x is read-only, change a copy, x.copy()"
