@@ -228,7 +228,8 @@ def sample(
         died, twice, or at which the log density is +inf: "stop" ends the run with that error;
         "reject" takes the log density to be NaN, so that the point is rejected, and continues (see
         ``result.workers.failures``). With "reject", as with `evaluations`, points are evaluated one
-        by one.
+        by one, which takes some 0.2 ms for each of them, and 0.3 ms with a file: for a faster
+        function, return -inf where it would fail.
     check_gradient : bool
         Whether the gradient, if the sampler uses it, is first compared with finite differences near
         the first starting point; a wrong one is warned of (see `fastkam.check_gradient`).

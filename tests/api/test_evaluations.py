@@ -440,3 +440,17 @@ def test_the_file_of_calls_is_not_that_of_the_run(path):
         with pytest.raises(ValueError, match="must be a new file or one that fastkam has written"):
             use()
     assert path.read_bytes() == calls
+
+
+def test_the_layout_of_records_is_made_once(path, monkeypatch):
+    """It takes longer than the rest of the work for a call."""
+    made, usual = [], Form.dtype.func
+
+    def counted(form):
+        made.append(1)
+        return usual(form)
+
+    monkeypatch.setattr(Form.dtype, "func", counted)
+    sample(quick, evaluations=path, **OPTIONS)
+    assert len(fk.Evaluations(path)) > 100
+    assert len(made) <= 4

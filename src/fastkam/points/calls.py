@@ -167,8 +167,10 @@ class FileOfCalls(Calls):
         fields: Fields = next(
             (fields_of(reply.extras) for _, reply in replies if reply.extras), {})
         gradient = self.form.gradient or any(r.gradient is not None for _, r in replies)
-        form = replace(self.form, gradient=gradient, extras=self.form.extras or fields)
-        head = b"" if form == self.written else form.header()
+        form, extras = self.form, self.form.extras or fields
+        if (gradient, extras) != (form.gradient, form.extras):  # a new form has to make its dtype
+            form = replace(form, gradient=gradient, extras=extras)
+        head = b"" if form is self.written or form == self.written else form.header()
         self.append(head + sealed(rows_of(form, replies)))
         self.form = self.written = form
 
