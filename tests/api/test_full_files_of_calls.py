@@ -40,7 +40,7 @@ class Counted:
 @pytest.mark.parametrize(("size", "on_error"), [
     (1000, "stop"), (30_000, "reject"), (100_000, "stop")])
 def test_learning(tmp_path, size, on_error):
-    """At the start, in learning and in drawing: the function is not blamed, and no call is lost."""
+    """The function is not blamed, and no call is lost: at the start, in learning, in drawing."""
     density, path = Counted(), tmp_path / "calls.fk"
     options = {"surrogate": "learn", "evaluations": path, "seed": 1, "progress": False,
                "on_error": on_error, "diagnose": False}
