@@ -443,7 +443,7 @@ def test_the_file_of_calls_is_not_that_of_the_run(path):
 
 
 def test_the_layout_of_records_is_made_once(path, monkeypatch):
-    """It takes longer than the rest of the work for a call."""
+    """Making it takes longer than the rest of the work for a call."""
     made, usual = [], Form.dtype.func
 
     def counted(form):
