@@ -51,6 +51,15 @@ def test_estimates(name, n_aux):
                                atol=1e-10)
 
 
+def test_estimates_at_one_point():
+    """The noise of the chain changes although its proposals are the same numbers as its state."""
+    target = fk.Target.from_estimator(lambda x, u: (0.1 * u[0], {"noise": u[0]}), 1, 1)
+    result = run(target, x0=np.ones(1), sampler=fk.RandomWalk(proposal_cov=1e-300), search=False)
+    np.testing.assert_array_equal(result.draws, 1)
+    np.testing.assert_array_equal(0.1 * result.extras["noise"], result.stats["lp"])
+    assert len(np.unique(result.extras["noise"])) > 50
+
+
 @pytest.mark.parametrize("name", ["ram", "pt", "jumps", "hmc"])
 def test_vectorized(name):
     if name == "hmc":

@@ -16,12 +16,14 @@ LOGICALS = (False, np.bool_(1), np.bool_(0), np.array(True))
 VECTORS = (np.zeros(3), np.arange(6.0)[::2], np.arange(3), [1, 2, 3.5], (True, False, True),
            np.ones(3, np.float32), np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0]),
            np.arange(3.0).astype(">f8"))
+COUNTS = (np.array([3, -4]), np.array([3, -4], np.int8), [5, 2**62], np.arange(4)[::2],
+          [True, False], np.array([1, 2], np.uint64), np.array([7, 8], ">i8"))
 MATRICES = (np.arange(4.0).reshape(2, 2), np.asfortranarray([[1.0, 2.0], [3.0, 4.0]]),
             np.arange(4.0).reshape(2, 2).T)
 ODD = [
     *({"a": value} for value in REALS), *({"n": value} for value in INTEGERS),
     *({"ok": value} for value in LOGICALS), *({"v": value} for value in VECTORS),
-    *({"m": value} for value in MATRICES), {"k": [True, False]}, {"k": np.array([3, -4], np.int8)},
+    *({"m": value} for value in MATRICES), *({"k": value} for value in COUNTS),
 ]
 REFUSED = [
     {"a": "1.5"}, {"a": None}, {"a": 1j}, {"a": np.zeros(1)}, {"n": 1.0}, {"n": 2**63},

@@ -7,8 +7,8 @@ one: the last KEPT are always stored, and at most twice as many.
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
 from libc.string cimport memcpy
 from numpy cimport (
-    NPY_DOUBLE, PyArray_CheckExact, PyArray_DATA, PyArray_DIM, PyArray_EMPTY, PyArray_ISCARRAY_RO,
-    PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, npy_intp,
+    NPY_DOUBLE, NPY_INT64, PyArray_CheckExact, PyArray_DATA, PyArray_DIM, PyArray_EMPTY,
+    PyArray_ISCARRAY_RO, PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, npy_intp,
 )
 
 from math import prod
@@ -23,10 +23,6 @@ KEPT = 512  # points, or fewer if their extras have more bytes than this
 KEPT_BYTES = 2**24
 
 cdef type INTEGER = np.int64, LOGICAL = np.bool_
-
-cdef union Cell:
-    double real
-    int64_t integer
 
 
 cdef class Kept:
@@ -91,7 +87,6 @@ cdef class Kept:
         cdef Py_ssize_t i, j, size, at = 0
         cdef char kind
         cdef tuple shape
-        cdef Cell cell
         cdef npy_intp width = self.width
         if len(extras) != len(self.fields):
             return None
@@ -101,8 +96,9 @@ cdef class Kept:
             if name not in extras:
                 return None
             value, shape, kind = extras[name], self.shapes[i], self.kinds[i]
-            if kind == c"f" and PyArray_CheckExact(value):
-                if (PyArray_TYPE(value) != NPY_DOUBLE or not PyArray_ISCARRAY_RO(value)
+            if kind != c"b" and PyArray_CheckExact(value):
+                if (PyArray_TYPE(value) != (NPY_DOUBLE if kind == c"f" else NPY_INT64)
+                        or not PyArray_ISCARRAY_RO(value)
                         or PyArray_NDIM(value) != len(shape)):
                     return None
                 for j in range(len(shape)):
@@ -115,14 +111,13 @@ cdef class Kept:
             if len(shape) > 0:
                 return None
             if kind == c"f" and isinstance(value, float):
-                cell.real = value
+                out[at] = value
             elif kind == c"b" and (value is True or value is False or type(value) is LOGICAL):
-                cell.integer = bool(value)
+                (<int64_t *>out)[at] = bool(value)
             elif kind == c"i" and (type(value) is INTEGER or type(value) is int
                                    and INT64_MIN <= value <= INT64_MAX):
-                cell.integer = value
+                (<int64_t *>out)[at] = value
             else:
                 return None
-            out[at] = cell.real
             at += 1
         return row
