@@ -1,11 +1,24 @@
-"""A limit of the time of a process, which is fair on a machine that is busy with others."""
+"""Limits of the time of a process, fair on a machine that is busy with others, and of files."""
 
 import os
+import resource
 import threading
 import time
+from contextlib import contextmanager
 
 PATIENCE = 30       # seconds by the clock for each second of the processor
 TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def largest_file(size):
+    """A context in which no file of this process can grow beyond `size` bytes: a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def processor_seconds(pid):

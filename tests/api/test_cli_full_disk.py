@@ -2,9 +2,9 @@
 
 import errno
 import os
-import resource
 
 import pytest
+from limits import largest_file
 
 import fastkam as fk
 from fastkam.cli.main import main
@@ -74,12 +74,8 @@ def test_a_run_that_failed(full, capsys):
 
 def test_a_disk_that_is_full_during_the_run(capsys):
     """No frame of the traceback is the user's, and the message says everything."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
+    with largest_file(1000):
         assert main([*RUN, "--checkpoint", "c.fk"]) == 1
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     says = capsys.readouterr().err
     assert "Traceback" not in says
     assert "c.fk' cannot be written: [Errno 27] File too large" in says

@@ -1,12 +1,12 @@
 """Results for ArviZ: groups, names, shapes, attributes, files, and ArviZ's own numbers of them."""
 
 import re
-import resource
 import sys
 import types
 
 import numpy as np
 import pytest
+from limits import largest_file
 from runs import sample
 
 import fastkam as fk
@@ -202,13 +202,9 @@ def test_netcdf_on_a_full_disk(result, tmp_path, monkeypatch, engine, old):
     path = tmp_path / "run.nc"
     if old is not None:
         path.write_bytes(old)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
-    try:
-        with pytest.raises(OSError, match=r"path='.*run.nc' cannot be written: File too large"):
-            result.to_netcdf(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    failure = pytest.raises(OSError, match=r"path='.*run.nc' cannot be written: File too large")
+    with largest_file(10_000), failure:
+        result.to_netcdf(path)
     assert [one.read_bytes() for one in tmp_path.iterdir()] == [old] * (old is not None)
     result.to_netcdf(path)
     with xarray.open_datatree(path) as back:

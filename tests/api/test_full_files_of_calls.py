@@ -1,12 +1,11 @@
 """A file of calls on a full disk: the message, and the calls that are kept."""
 
-import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from limits import largest_file
 
 import fastkam as fk
 from fastkam.points.calls import Calls
@@ -15,16 +14,6 @@ from fastkam.points.pool import PointPool
 from fastkam.run.faults import Unwritten
 
 FULL = r"^\[Errno 27\] evaluations='.*calls.fk' cannot be written: File too large \(in learning"
-
-
-@contextmanager
-def largest_file(size):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 class Counted:

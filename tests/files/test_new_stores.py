@@ -2,12 +2,11 @@
 
 import errno
 import os
-import resource
 import threading
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from limits import largest_file
 
 import fastkam as fk
 from fastkam.run import checkpoint
@@ -27,16 +26,6 @@ def never(x):
 
 def no_room(*arguments, **more):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@contextmanager
-def largest_file(size):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture(params=["run", "run.zarr"])
