@@ -77,6 +77,23 @@ def test_a_disk_that_is_full_after_the_search(place, tmp_path, monkeypatch, step
     np.testing.assert_array_equal(fk.load(place).draws, result.draws)
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_files_of_others_are_kept(place, monkeypatch, there):
+    """A file that comes into the folder between the making of the store and its first state."""
+    def stopped(trace, *arguments):
+        (place / "log.txt").write_text("of the user")
+        (place / "figures").mkdir()
+        no_room()
+
+    if there:
+        place.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "write", stopped)
+        with pytest.raises(OSError, match=f"store='.*{place.name}' cannot be written: No space"):
+            fk.sample(normal, np.ones(2), store=place, **RUN)
+    assert sorted(os.listdir(place)) == ["figures", "log.txt"]
+
+
 def test_a_store_of_a_run_that_is_interrupted_at_once(place, tmp_path, monkeypatch):
     """Ctrl-C between the making of the store and its first state."""
     def interrupted(*arguments):

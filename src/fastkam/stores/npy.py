@@ -59,6 +59,7 @@ class Npy(Store):
     def add(self, section: str, column: str, chains: int, tail: tuple[int, ...], dtype: Any,
             block: int) -> None:
         self.check_own()
+        self.sections.add(section)
         (self.path / section).mkdir(exist_ok=True)
         for k in range(chains):
             with suppress(FileExistsError), open(self.file(section, column, k), "xb") as file:

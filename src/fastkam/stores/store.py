@@ -70,6 +70,7 @@ class Store(ABC):
         self.lock: int | None = None
         self.reserved = ExitStack()  # a lock until the store is there
         self.unfinished = ""  # the identity, until the first state has been written
+        self.sections: set[str] = set()  # those that were made here
         self.own: tuple[str, int, int] | None = None  # path, device and inode of the locked file
         self.blocked = False
         self.dirty: set[Path] = set()  # files that may not be on the disk yet
@@ -234,12 +235,13 @@ class Store(ABC):
                 self.path.rmdir()
 
     def undo(self, found: bool) -> None:
-        """Remove all files, and the folder unless it was `found`."""
-        for path in self.path.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+        """Remove what was written here, and the folder unless it was `found` or holds more."""
+        state = self.state_path.relative_to(self.path).parts[0]
+        for name in (self.MARK, f"{self.MARK}.new", state, LOCK, *self.sections):
+            if (self.path / name).is_dir():
+                shutil.rmtree(self.path / name, ignore_errors=True)
             else:
-                path.unlink(missing_ok=True)
+                (self.path / name).unlink(missing_ok=True)
         if not found:
             self.path.rmdir()
 

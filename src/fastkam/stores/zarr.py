@@ -139,6 +139,7 @@ class Zarr(Store):
     def add(self, section: str, column: str, chains: int, tail: tuple[int, ...], dtype: Any,
             block: int) -> None:
         self.check_own()
+        self.sections.add(section)
         with self.alone:
             group = self.zarr.open_group(self.path, mode="r+").require_group(section)
             for name, shape, chunks, kind in (
