@@ -80,8 +80,11 @@ def to_netcdf(result, path):
 def make_room(path, tree):
     """Fill a file with as many bytes as a tree takes; OSError if there is no room for them.
 
-    HDF5 may end the process with a segmentation fault if it meets a full disk.
+    HDF5 may end the process with a segmentation fault if it meets a full disk. Some systems and
+    file systems reserve nothing.
     """
+    if not hasattr(os, "posix_fallocate"):
+        return
     size = BYTES + sum(
         BYTES_OF_ARRAY + array.nbytes
         for node in tree.subtree for array in node.to_dataset().variables.values())
@@ -89,7 +92,7 @@ def make_room(path, tree):
         try:
             os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
-            if error.errno != errno.EOPNOTSUPP:  # a file system that reserves nothing
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
 
 
