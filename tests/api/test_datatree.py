@@ -1,5 +1,7 @@
 """Results for ArviZ: groups, names, shapes, attributes, files, and ArviZ's own numbers of them."""
 
+import errno
+import os
 import re
 import sys
 import types
@@ -208,6 +210,20 @@ def test_netcdf_on_a_full_disk(result, tmp_path, monkeypatch, engine, old):
     assert [one.read_bytes() for one in tmp_path.iterdir()] == [old] * (old is not None)
     result.to_netcdf(path)
     with xarray.open_datatree(path) as back:
+        assert back["posterior"].sizes["draw"] == result.draws.shape[1]
+
+
+@pytest.mark.parametrize("code", [None, errno.EOPNOTSUPP, errno.EINVAL])
+def test_netcdf_where_no_room_can_be_reserved(result, tmp_path, monkeypatch, code):
+    def refused(*arguments):
+        raise OSError(code, os.strerror(code))
+
+    if code is None:
+        monkeypatch.delattr(os, "posix_fallocate")
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", refused)
+    result.to_netcdf(tmp_path / "run.nc")
+    with xarray.open_datatree(tmp_path / "run.nc") as back:
         assert back["posterior"].sizes["draw"] == result.draws.shape[1]
 
 
