@@ -156,6 +156,30 @@ def test_the_last_of_several_runs_removes_the_limit_of_blas(main):
 
 
 @needs_threads
+def test_a_run_that_begins_within_one_of_the_main_thread_and_ends_later():
+    """The limit of the main thread is not the number that is to be restored."""
+    began, may_end, before, futures = threading.Event(), threading.Event(), blas_threads(), []
+
+    def inner(x):
+        began.set()
+        may_end.wait(10)
+        return densities.python(x)
+
+    def outer(x):
+        if not futures:
+            futures.append(pool.submit(sample, inner, **options))
+            began.wait(10)
+        return densities.python(x)
+
+    options = {"x0": np.zeros(D), "draws": 5, "tune": 0, "chains": 1}
+    with ThreadPoolExecutor(1) as pool:
+        sample(outer, **options)
+        may_end.set()
+        futures[0].result()
+    assert blas_threads() == before
+
+
+@needs_threads
 def test_another_thread_can_limit_blas_after_a_run():
     def limited():
         with threadpool_limits(1, user_api="blas"):
@@ -166,13 +190,13 @@ def test_another_thread_can_limit_blas_after_a_run():
         assert pool.submit(limited).result() == [1] * len(blas_threads())
 
 
+@needs_threads
 def test_the_user_of_an_asktell_has_all_blas_threads():
     """The user's own code runs at the same time as that of the run."""
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        loop = fk.AskTell(np.zeros(D), sampler="ram", draws=5, tune=0, chains=1, search=False,
-                          seed=1, diagnose=False)
-        while not loop.done:
-            points = loop.ask()
-            assert blas_threads() == before
-            loop.tell(points, [densities.python(x) for _, x in points])
+    before = blas_threads()
+    loop = fk.AskTell(np.zeros(D), sampler="ram", draws=5, tune=0, chains=1, search=False,
+                      seed=1, diagnose=False)
+    while not loop.done:
+        points = loop.ask()
+        assert blas_threads() == before
+        loop.tell(points, [densities.python(x) for _, x in points])

@@ -77,6 +77,13 @@ def test_a_disk_that_is_full_after_the_search(place, tmp_path, monkeypatch, step
     np.testing.assert_array_equal(fk.load(place).draws, result.draws)
 
 
+def test_a_run_that_was_killed_in_its_trial_does_not_block_the_path(place):
+    place.mkdir()
+    (place / ".0123456789abcdef.partial").write_bytes(bytes(10))
+    fk.sample(normal, np.ones(2), store=place, **RUN)
+    assert not list(place.glob("*.partial"))
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_files_of_others_are_kept(place, monkeypatch, there):
     """A file that comes into the folder between the making of the store and its first state."""

@@ -175,7 +175,7 @@ def test_a_run_without_weights_has_no_controls(run, tmp_path):
 
 
 def test_effective_sizes_exceed_the_number_of_draws(runs):
-    """Those of the median run: of ten runs, one had a size just below the number of its draws."""
+    """Sizes of the median run: of ten runs, one had a size just below the number of its draws."""
     assert np.median([smallest_size(run) / run.draws[..., 0].size for run in runs]) > 1
 
 

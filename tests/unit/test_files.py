@@ -130,7 +130,7 @@ def test_several_threads_write_the_same_file(tmp_path):
 
 
 def test_runs_with_one_checkpoint(tmp_path):
-    """One writes it, and those that begin meanwhile are refused."""
+    """One writes it; those that begin meanwhile, if any, are refused in the same words."""
     path, options = tmp_path / "run.fk", {"sampler": "rwm", "search": False, "diagnose": False}
     failed = []
 

@@ -244,3 +244,28 @@ def test_chains_are_named_beside_their_colors():
     many = fk.plots.plot_trace(with_draws(np.random.default_rng(1).standard_normal((12, 50, 2))))
     assert one.axes[0].get_legend() is None
     assert many.axes[0].get_legend() is None
+
+
+def test_no_tail_of_few_draws_is_cut():
+    """The quantiles of few draws are interpolated between the last ones."""
+    x = np.append(np.random.default_rng(1).standard_normal(20), 100.0)
+    low, high = select.range_of(x, 30)
+    assert low < x.min()
+    assert high > 100
+
+
+def test_a_chain_outside_the_axes(tmp_path):
+    x = np.random.default_rng(1).standard_cauchy((100, 40, 2))
+    x[7] = 1e6 * (1 + np.random.default_rng(2).random((40, 2)))
+    for plot in (fk.plots.plot_trace, fk.plots.plot_pair):
+        saved(plot(with_draws(x)), tmp_path)
+
+
+def test_chains_are_named_beside_the_lines_of_the_user():
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots(1, 3, squeeze=False)
+    axes[0, 0].axhline(0.5, color="black")
+    fk.plots.plot_trace(with_draws(np.random.default_rng(1).standard_normal((3, 50, 1))), ax=axes)
+    lines = axes[0, 0].get_legend().get_lines()
+    assert [line.get_color() for line in lines] == list(style.COLORS[:3])

@@ -175,8 +175,9 @@ def marginal(axes, x, limits, bins):
     else:
         explain(axes, "not finite")
     for k, chain in enumerate(x if len(x) > 1 else []):
-        if len(finite(chain)):
-            axes.hist(finite(chain), edges, density=True, histtype="step", lw=0.8,
+        inside = finite(chain)
+        if ((inside >= edges[0]) & (inside <= edges[-1])).any():
+            axes.hist(inside, edges, density=True, histtype="step", lw=0.8,
                       color=color_of(k))
     axes.set_xlim(limits)
     axes.set_yticks([])

@@ -19,6 +19,7 @@ FAR = 3  # times the range of the central 99.8 %, beyond which draws are cut off
 TAIL = 3  # times the range of the central 90 %: a longer tail is cut off
 DENSE = 0.25  # of the distance of the quantiles before, below which others are in a mode
 CUTS = (0.001, 0.005, 0.02, 0.05)  # shares of the draws at which a tail may be cut
+FEWEST_WITH_TAILS = 100  # draws: quantiles of fewer are interpolated between the last ones
 WIDE = 0.08  # margin of an axis
 MOST_MEASURED = 2_000_000  # numbers by which the coordinates to be shown are chosen
 
@@ -127,8 +128,9 @@ def range_of(values, bins):
     below, above = np.quantile(values, CUTS), np.quantile(values, np.subtract(1, CUTS))
     if high - low > FAR * (above[0] - below[0]) > 0:
         low, high = below[0], above[0]
-    center = above[-1] - below[-1]
-    low, high = -without_tail(-below, -low, center), without_tail(above, high, center)
+    if len(values) >= FEWEST_WITH_TAILS:
+        center = above[-1] - below[-1]
+        low, high = -without_tail(-below, -low, center), without_tail(above, high, center)
     margin = WIDE * (high - low if high > low else max(1.0, abs(low)))
     return np.array(widened(low - margin, high + margin, bins))
 

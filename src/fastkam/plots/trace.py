@@ -108,6 +108,7 @@ def plot_trace(
     size = (9.0, 1.45 * len(what.labels) + 0.6)
     figure, axes = grid(len(what.labels), 3, size, ax=ax, figsize=figsize, width_ratios=[3, 1, 1.5])
     every, limits, circles = 1, [], circles_of(result, what.labels)
+    own = len(axes[0, 0].lines)  # of the user
     for i, (row, label) in enumerate(zip(axes, what.labels, strict=True)):
         every = trace_row(row[:2], what.draws[:, :, i], label, bins, circle=circles[i])
         row[1].sharey(row[0])
@@ -119,7 +120,7 @@ def plot_trace(
         row[1].tick_params(labelleft=False)
         few_ticks(row[0], whole=True)
         rank_bars(row[2], what.draws[:, :, i])
-    name_chains(axes[0, 0], len(what.draws))
+    name_chains(axes[0, 0], axes[0, 0].lines[own : own + len(what.draws)])
     axes[-1, 0].set_xlabel("draw", fontsize=8)
     axes[0, 1].set_title("histogram", fontsize=9)
     axes[0, 2].set_title("ranks", fontsize=9)
@@ -131,12 +132,12 @@ def plot_trace(
     return figure
 
 
-def name_chains(axes, chains):
-    """Write above axes with a line for each chain which color is which, if there are some."""
-    if 1 < chains <= MOST_BARS:
-        names = [f"chain {k}" if k == 0 else str(k) for k in range(chains)]
+def name_chains(axes, lines):
+    """Write above axes which of the lines is which chain, unless there are one or many."""
+    if 1 < len(lines) <= MOST_BARS:
+        names = [f"chain {k}" if k == 0 else str(k) for k in range(len(lines))]
         legend = axes.legend(
-            axes.lines[:chains], names, loc="lower right", bbox_to_anchor=(1, 1.03), ncols=chains,
+            lines, names, loc="lower right", bbox_to_anchor=(1, 1.03), ncols=len(lines),
             fontsize=7, frameon=False, handlelength=1, handletextpad=0.4, columnspacing=0.9,
             borderpad=0, borderaxespad=0)
         for line in legend.get_lines():
@@ -161,8 +162,9 @@ def trace_row(axes, x, label, bins, first=0, circle=None):
         explain(axes[0], "not finite")
     for k, (line, values) in enumerate(zip(shown, known, strict=True)):
         axes[0].plot(steps, line, lw=width, alpha=0.8, color=color_of(k), **dots(len(steps)))
-        if len(finite(values)):
-            axes[1].hist(finite(values), edges, histtype="step", orientation="horizontal",
+        inside = finite(values)
+        if ((inside >= edges[0]) & (inside <= edges[-1])).any():
+            axes[1].hist(inside, edges, histtype="step", orientation="horizontal",
                          density=True, lw=1, color=color_of(k))
     title(axes[0], label, f" ({away} of {counted(known.size, 'draw')} outside)" if away else "")
     axes[0].margins(x=0.01)

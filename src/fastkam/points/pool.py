@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -262,8 +263,11 @@ class PointPool:
         """Keep the replies that have arrived, and close the pool."""
         try:
             self.cancel()
-            self.carrier.close()
         except Unwritten as error:  # the run has its draws, and none depends on these calls
-            warn(SamplingWarning(f"{error}: the last calls are not in it"))
+            with suppress(SamplingWarning):  # as an error it would take the place of the result
+                warn(SamplingWarning(f"{error}: the last calls are not in it"))
         finally:
-            self.calls.close()
+            try:
+                self.carrier.close()
+            finally:
+                self.calls.close()

@@ -37,26 +37,36 @@ class BlasLimit:
 
     The limit belongs to the process (with OpenMP, to each thread), and the thread that sets it has
     to reset it. So that overlapping calls do not reset each other's limit, a separate thread sets
-    it when the first one begins, and ends with the last.
+    it when the first one begins, and ends with the last. The main thread sets the limit itself, so
+    that the process has no other thread if it forks; calls that begin meanwhile leave it alone,
+    since they would take it for the number to be restored.
 
     Attributes
     ----------
     tasks : int
         Number of calls and tasks that run now.
+    of_main : bool
+        Whether the main thread has set the limit itself.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.tasks = 0
+        self.of_main = False
         self.over = threading.Event()
         self.thread: threading.Thread | None = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self.lock:
-            self.tasks += 1
-            if self.tasks == 1:
-                self.begin()
+            joins = not self.of_main
+            if joins:
+                if not self.tasks:
+                    self.begin()
+                self.tasks += 1
+        if not joins:
+            yield
+            return
         try:
             # with OpenMP, or if a limit that this thread has set excludes the separate thread
             with controller().limit(limits=1, user_api="blas"):
@@ -66,6 +76,22 @@ class BlasLimit:
                 self.tasks -= 1
                 if not self.tasks:
                     self.end()
+
+    @contextmanager
+    def in_main(self) -> Iterator[None]:
+        """The same for a call of the main thread."""
+        with self.lock:
+            before, alone = self.of_main, not self.tasks
+            self.of_main = alone
+        if not alone:
+            with self():
+                yield
+            return
+        try:
+            with controller().limit(limits=1, user_api="blas"):
+                yield
+        finally:
+            self.of_main = before
 
     def begin(self) -> None:
         """Start the thread, and wait until the limit is set."""
@@ -109,9 +135,8 @@ def one_blas_thread() -> Iterator[None]:
 
     More threads are slower at these sizes, each keeps a processor busy for a tenth of a second
     after a product, and the last bits of a product may depend on their number. A BLAS that is
-    loaded within the context has all its threads. The main thread sets the limit itself, so that
-    the process has no other thread if it forks; it then removes it also from calls of other threads
-    that have begun meanwhile.
+    loaded within the context has all its threads. A call of the main thread removes its limit also
+    from calls of other threads that have begun meanwhile.
     """
     if exempt.now:
         yield
@@ -120,8 +145,7 @@ def one_blas_thread() -> Iterator[None]:
     with ExitStack() as limits:
         try:
             with Shield():
-                limits.enter_context(controller().limit(limits=1, user_api="blas")
-                                     if main and not shared.tasks else shared())
+                limits.enter_context(shared.in_main() if main else shared())
             yield
         finally:
             with Shield():

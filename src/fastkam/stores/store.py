@@ -176,7 +176,7 @@ class Store(ABC):
         path = self.path
         if not path.parent.is_dir():
             raise ValueError(f"store must be in a folder that exists, not {str(path)!r}")
-        if path.is_dir() and any(path.iterdir()):
+        if path.is_dir() and not is_beginning(path):
             if self.holds_run():
                 raise FileExistsError(
                     f"store={str(path)!r} holds a run already: go on with it, "
@@ -223,6 +223,9 @@ class Store(ABC):
         """Write as many bytes as a short run needs, and remove them."""
         found = self.path.exists()
         self.path.mkdir(exist_ok=True)
+        # by a process that was killed here
+        for left in self.path.glob("." + 16 * "[0-9a-f]" + ".partial"):
+            left.unlink(missing_ok=True)
         trial = self.path / f".{secrets.token_hex(8)}.partial"
         try:
             with trial.open("xb") as file:

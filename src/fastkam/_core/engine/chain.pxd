@@ -55,7 +55,7 @@ cdef class ChainState(State):
     cdef readonly object bit_generator
     cdef object arrays                      # owners of the memory of trace
     cdef dict notes                         # {row of the trace: its extras}, until they are taken
-    cdef bytes noted_at                     # the last point with extras, unless it has noise
+    cdef bytes noted_at                     # the point of the extras noted last
     cdef object noted                       # its extras
     cdef object note_error                  # error of an evaluation that should return extras
     cdef dict history                       # snapshots of what the kernel learns, by field
