@@ -57,14 +57,17 @@ class BlasLimit:
         self.thread: threading.Thread | None = None
 
     @contextmanager
-    def __call__(self) -> Iterator[None]:
+    def __call__(self, main: bool = False) -> Iterator[None]:
+        """A context of a call or a task; `main` says whether it is in the main thread."""
         with self.lock:
+            before = self.of_main
+            self.of_main = before or (main and not self.tasks)
             joins = not self.of_main
             if joins:
                 if not self.tasks:
                     self.begin()
                 self.tasks += 1
-        if not joins:
+        if before and not main:
             yield
             return
         try:
@@ -72,26 +75,13 @@ class BlasLimit:
             with controller().limit(limits=1, user_api="blas"):
                 yield
         finally:
-            with self.lock:
-                self.tasks -= 1
-                if not self.tasks:
-                    self.end()
-
-    @contextmanager
-    def in_main(self) -> Iterator[None]:
-        """The same for a call of the main thread."""
-        with self.lock:
-            before, alone = self.of_main, not self.tasks
-            self.of_main = alone
-        if not alone:
-            with self():
-                yield
-            return
-        try:
-            with controller().limit(limits=1, user_api="blas"):
-                yield
-        finally:
-            self.of_main = before
+            if joins:
+                with self.lock:
+                    self.tasks -= 1
+                    if not self.tasks:
+                        self.end()
+            else:
+                self.of_main = before
 
     def begin(self) -> None:
         """Start the thread, and wait until the limit is set."""
@@ -145,7 +135,7 @@ def one_blas_thread() -> Iterator[None]:
     with ExitStack() as limits:
         try:
             with Shield():
-                limits.enter_context(shared.in_main() if main else shared())
+                limits.enter_context(shared(main))
             yield
         finally:
             with Shield():
