@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_call, near, shown
 
+MOST_ELEMENTS = 16  # of an array that is shown whole
 DEFINED: dict[str, list[weakref.ref[type]]] = {}  # path -> the classes defined under it, in order
 
 
@@ -106,7 +107,7 @@ class Parameters(metaclass=Owning):
 
     def __repr__(self) -> str:
         made: Any = self
-        parts = (f"{one.name}={getattr(made, one.name)!r}" for one in fields(made) if one.repr)
+        parts = (f"{one.name}={brief(getattr(made, one.name))}" for one in fields(made) if one.repr)
         return f"{type(self).__qualname__}({', '.join(parts)})"
 
     def __eq__(self, other: object) -> bool:
@@ -118,6 +119,13 @@ class Parameters(metaclass=Owning):
         """A hash of the numbers, texts and parameter objects, without arrays and lists."""
         return hash((type(self), *(value for value in compared(self)
                                    if isinstance(value, (numbers.Number, str, Parameters)))))
+
+
+def brief(value: Any) -> str:
+    """The repr of a parameter; of a large array, such as a fitted covariance, only the shape."""
+    if isinstance(value, np.ndarray) and value.size > MOST_ELEMENTS:
+        return f"<array of shape {value.shape}>"
+    return repr(value)
 
 
 def compared(made: Any) -> list[Any]:
