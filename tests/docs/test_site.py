@@ -152,3 +152,12 @@ def test_the_first_page_has_the_example_of_the_readme():
     first, readme = (block.findall(page.read_text())[:2]
                      for page in (DOCS / "index.md", DOCS.parent / "README.md"))
     assert first == readme
+
+
+def test_figures_are_inverted_on_dark_pages_only():
+    """In CSS `not print and (...)` is the negation of all of it: true on light pages, too."""
+    text = (DOCS / "static" / "site.css").read_text()
+    assert re.findall(r"@media (.*) \{\n +body(.*) article img \{ filter: invert", text) == [
+        ("screen", '[data-theme="dark"]'),
+        ("screen and (prefers-color-scheme: dark)", ':not([data-theme="light"])')]
+    assert text.count("invert(") == 2
