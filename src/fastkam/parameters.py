@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_call, near, shown
 
-MOST_ELEMENTS = 16  # of an array that is shown whole
+MOST_ELEMENTS = 9  # of an array that is shown whole
 DEFINED: dict[str, list[weakref.ref[type]]] = {}  # path -> the classes defined under it, in order
 
 
@@ -124,7 +124,7 @@ class Parameters(metaclass=Owning):
 def brief(value: Any) -> str:
     """The repr of a parameter; of a large array, such as a fitted covariance, only the shape."""
     if isinstance(value, np.ndarray) and value.size > MOST_ELEMENTS:
-        return f"<array of shape {value.shape}>"
+        return f"<array {value.shape}>"
     return repr(value)
 
 

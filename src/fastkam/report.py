@@ -25,7 +25,7 @@ from fastkam.diagnostics.agreement import LEAST_ESS, MOST_R_HAT, WRONG_R_HAT
 from fastkam.diagnostics.checks import rejected_points
 from fastkam.diagnostics.draws import OUTER_QUANTILES
 from fastkam.diagnostics.table import Summary
-from fastkam.parameters import Parameters
+from fastkam.parameters import Parameters, brief
 from fastkam.plots.select import worst_first
 from fastkam.run.files import check_output, replacing
 from fastkam.run.lazy import distance
@@ -40,7 +40,6 @@ DPI = 100
 MOST_ROWS = 300  # of the table, those with the smallest effective sample sizes
 MOST_ELEMENTS = 50  # of an extra, the first ones
 MOST_LETTERS = 2000  # characters of a setting
-MOST_NUMBERS = 6  # of an array in a setting
 LEAST_DRAWS = 4  # for figures and the table
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 STYLE = """
@@ -273,10 +272,8 @@ def shortened(text: str) -> str:
 
 def worded(value: Any) -> str:
     """The call that makes a parameter object, without defaults; large arrays by their shape."""
-    if isinstance(value, np.ndarray) and value.size > MOST_NUMBERS:
-        return f"<array {value.shape}>"
     if not isinstance(value, Parameters):
-        return repr(value)
+        return brief(value)
     kind: Any = type(value)
     words = []
     for one in fields(kind):
