@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
+    "cards_of_gallery",
     "contents_of_tables",
     "docstrings",
     "shown_references",             # before links_outside, which changes their links

@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -122,6 +123,24 @@ def test_the_reference_implementation_is_shown_below_the_formula(name):
     path, code = re.search(r"{literalinclude} (\S+)\n:pyobject: (\w+)\n", section).groups()
     assert f'class {code}(' in (DOCS / path).read_text()
     assert f'of="{name}"):' in (DOCS / path).read_text()
+
+
+def test_the_gallery_shows_the_first_figure_of_each_page():
+    nodes = pytest.importorskip("docutils.nodes")
+    pages = {"gallery/a": nodes.container("", nodes.image(uri="lost.png"),
+                                          nodes.image(uri="a.png"), nodes.image(uri="b.png")),
+             "c": nodes.container()}
+    env = SimpleNamespace(images={"a.png": None, "b.png": None}, get_doctree=pages.get)
+    links = [nodes.reference(refuri=page) for page in ("a.html", "../c.html", "a.html")]
+    cells = [nodes.entry("", nodes.paragraph("", "", link)) for link in links]
+    table = nodes.table("", nodes.tgroup("", nodes.tbody(
+        "", nodes.row("", cells[0], cells[2]), nodes.row("", cells[1]))))
+    add = extension("cards_of_gallery").add_figures
+    add(SimpleNamespace(env=env), nodes.container("", table), "index")
+    assert not table["classes"]
+    add(SimpleNamespace(env=env), nodes.container("", table), "gallery/index")
+    assert [[image["uri"] for image in link] for link in links] == [["a.png"], [], []]
+    assert table["classes"] == ["cards"]
 
 
 def rows(text):
