@@ -78,3 +78,14 @@ def test_advice_is_found():
     assert advice("# T\n\n`nuts` is the best choice.") == ["`nuts` is the best choice"]
     assert advice("# T\n\n`pt` is recommended.") == ["`pt` is recommended"]
     assert not advice("# T\n\n`am` uses gradients. See `choosing.md`.\n```py\nuse `pt`\n```\n")
+
+
+@pytest.mark.parametrize("page", [README, CHOOSING, ROOT / "docs" / "reliability.md"],
+                         ids=lambda page: page.name)
+def test_the_counts_of_the_default_call_are_measured(page):
+    results = (ROOT / "bench" / "results" / "first_answer.md").read_text()
+    right, warned, silent, _ = map(int, re.findall(r"\d+", re.search(r"\| all \|.*", results)[0]))
+    assert right + warned + silent == 400
+    text = " ".join(page.read_text().split())
+    assert f"{right} of 400 runs" in text
+    assert (f"the other {warned} warn" if silent == 0 else f"{warned} of the others warn") in text
