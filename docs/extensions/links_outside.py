@@ -1,14 +1,14 @@
 """Links to files of the repository that are no pages of the site, such as results of benchmarks.
 
 With the address of the repository (`SITE_REPOSITORY`, or what GitHub's runners know) they lead
-there; without one a file is offered for download, and a folder is only named.
+there; without one a file is offered for download, and a folder is only named. Figures are shown.
 """
 
 import os
 import re
 from pathlib import Path
 
-LINK = re.compile(r"\[([^]]+)\]\(((?:\.\./)+[^)#]+)\)")
+LINK = re.compile(r"(?<!!)\[([^]]+)\]\(((?:\.\./)+[^)#]+)\)")
 
 
 def repository():

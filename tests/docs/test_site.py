@@ -104,7 +104,8 @@ def test_links_to_other_files_of_the_repository(monkeypatch):
     assert shown("[a](../bench)", "https://x/y") == "[a](https://x/y/tree/main/bench)"
     assert shown("[`a`](../LICENSE)", None) == "{download}`a <../LICENSE>`"
     assert shown("[`a`](../bench)", None) == "`a`"
-    for text in ("[a](plots.md)", "[a](../docs/plots.md)", "[a](../no_such_file)"):
+    for text in ("[a](plots.md)", "[a](../docs/plots.md)", "[a](../no_such_file)",
+                 "![a](../LICENSE)"):
         assert shown(text, "https://x/y") == text
     monkeypatch.setenv("SITE_REPOSITORY", "https://x/y")
     assert outside.repository() == "https://x/y"
