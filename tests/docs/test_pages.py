@@ -125,3 +125,12 @@ def test_docstring_examples(tmp_path, monkeypatch):
         failed, tried = failed + result.failed, tried + result.attempted
     assert not failed
     assert tried > 5
+
+
+def test_the_table_of_verdicts_is_that_of_the_results():
+    page, results = ((ROOT / name).read_text() for name in ("docs/verdict.md",
+                                                            "bench/results/verdict.md"))
+    rows = re.findall(r"^\| (?:R-hat|verdict).*\|$", page, re.M)
+    assert len(rows) == 3
+    kept = results.partition("## The half that was kept")[2].partition("\n## ")[0]
+    assert all(row in kept for row in rows)
