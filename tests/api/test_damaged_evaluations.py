@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,7 +14,10 @@ from same import assert_same
 from simulators import OPTIONS, quick
 
 import fastkam as fk
-from fastkam.points.records import MAGIC
+from fastkam.points.calls import FileOfCalls
+from fastkam.points.carriers import Here
+from fastkam.points.pool import PointPool
+from fastkam.points.records import MAGIC, Form
 
 SHORT = OPTIONS | {"draws": 3, "tune": 1, "chains": 2}
 GOOD = {"d": 2, "names": [], "gradient": False, "target": "", "extras": {}}
@@ -174,10 +178,43 @@ def test_a_file_that_others_change_ends_the_run(path, fault):
 
     seen = []
     what = {"deleted": "it has been deleted or replaced"}.get(fault, "another process has changed")
-    with pytest.raises(fk.SamplingError, match=what) as info:
+    with pytest.raises(fk.SamplingError,
+                       match=f"evaluations='.*' cannot be written: {what}") as info:
         sample(f, evaluations=path, **OPTIONS)
     result = info.value.result
     assert_same(result.resume(diagnose=False), sample(quick, **OPTIONS))
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_deleted_file_ends_learning(path, workers):
+    """The function is not blamed, and no call passes for a point without a density."""
+    def f(x):
+        if len(seen) == 300:
+            path.unlink(missing_ok=True)
+        seen.append(x)
+        return quick(x)
+
+    seen = []
+    with ThreadPoolExecutor(2) as pool, pytest.raises(
+            fk.SamplingError, match=r"^\[Errno 2\] evaluations='.*it has been deleted") as info:
+        fk.sample(f, np.zeros(2), surrogate="learn", evaluations=path, seed=1, progress=False,
+                  executor=pool if workers else None)
+    assert info.value.result.evaluations >= 300
+
+
+def test_calls_after_the_file_was_deleted_do_not_lose_the_draws(path):
+    """They arrive from idle workers at the end of the run."""
+    class Late(Here):
+        def collect(self, timeout):
+            return super().collect(None)
+
+    pool = PointPool(Late(fk.as_target(quick, 2)), FileOfCalls(path, Form(2, []), False))
+    pool.submit(np.ones((1, 2)))
+    pool.hand_out()
+    path.unlink()
+    with pytest.warns(fk.SamplingWarning, match="deleted or replaced: the last calls are not in"):
+        pool.close()
+    assert pool.calls.file < 0
 
 
 def test_extras_without_elements(path):

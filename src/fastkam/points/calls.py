@@ -175,20 +175,25 @@ class FileOfCalls(Calls):
         self.form = self.written = form
 
     def append(self, data: bytes) -> None:
+        """Write at the end; if that fails, raise Unwritten and leave the file as it was."""
+        try:
+            self.check_alone()
+            self.write(data)
+        except OSError as error:
+            code = error.errno or errno.EIO
+            raise Unwritten(code, f"evaluations={os.fspath(self.path)!r} cannot be written: "
+                                  f"{error.strerror or error}") from error
+
+    def write(self, data: bytes) -> None:
         """Write at the end; if that fails, leave the file as it was."""
-        self.check_alone()
         end, written = self.end, 0
         try:
             while written < len(data):
                 written += os.pwrite(self.file, data[written:], end + written)
             self.end = end + written
-        except BaseException as error:  # an interrupt too
+        except BaseException:  # an interrupt too
             self.end = end
             os.ftruncate(self.file, end)
-            if isinstance(error, OSError):
-                code = error.errno or errno.EIO
-                raise Unwritten(code, f"evaluations={os.fspath(self.path)!r} cannot be written: "
-                                      f"{error.strerror or error}") from error
             raise
 
     def check_alone(self) -> None:
@@ -198,14 +203,13 @@ class FileOfCalls(Calls):
         """
         if self.file < 0:
             raise OSError(errno.EBADF, "a process that was forked does not write the file of calls "
-                                       "of its parent", os.fspath(self.path))
+                                       "of its parent")
         now = os.fstat(self.file)
         if now.st_nlink == 0:
-            raise FileNotFoundError(errno.ENOENT, "it has been deleted or replaced",
-                                    os.fspath(self.path))
+            raise FileNotFoundError(errno.ENOENT, "it has been deleted or replaced")
         if now.st_size != self.end:
             raise OSError(errno.EBUSY, f"another process has changed it: it has {now.st_size} "
-                                       f"bytes in place of {self.end}", os.fspath(self.path))
+                                       f"bytes in place of {self.end}")
 
     def let_go(self) -> None:
         """Close the file, whatever its state."""
