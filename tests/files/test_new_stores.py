@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import threading
 
 import numpy as np
@@ -74,6 +75,38 @@ def test_a_disk_that_is_full_after_the_search(place, tmp_path, monkeypatch, step
     assert os.listdir(tmp_path) == [place.name] * there
     assert not there or os.listdir(place) == []
     result = fk.sample(normal, np.ones(2), store=place, **RUN)
+    np.testing.assert_array_equal(fk.load(place).draws, result.draws)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_checkpoint_that_cannot_be_written_first(place, tmp_path, there):
+    """The error names it, not the store, which is undone."""
+    def density(x):
+        shutil.rmtree(folder, ignore_errors=True)
+        return normal(x)
+
+    if there:
+        place.mkdir()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(OSError, match=r"^\[Errno 2\] checkpoint='.*c.npz' cannot be written: No "):
+        fk.sample(density, np.ones(2), store=place, checkpoint=folder / "c.npz",
+                  **RUN | {"search": True})
+    assert os.listdir(tmp_path) == [place.name] * there
+    assert not there or os.listdir(place) == []
+
+
+def test_a_first_checkpoint_of_a_run_that_goes_on(place, tmp_path):
+    """Its store stays as it was."""
+    def density(x):
+        shutil.rmtree(folder, ignore_errors=True)
+        return normal(x)
+
+    result = fk.sample(normal, np.ones(2), store=place, **RUN)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(OSError, match=r"checkpoint='.*c.npz' cannot be written: No such file"):
+        result.resume(draws=10, target=density, checkpoint=folder / "c.npz")
     np.testing.assert_array_equal(fk.load(place).draws, result.draws)
 
 

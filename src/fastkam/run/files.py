@@ -205,6 +205,17 @@ def alone(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
             os.close(number)
 
 
+@contextmanager
+def naming(name: str, path: str) -> Iterator[None]:
+    """A context in which an OSError says that `path`, the argument `name`, cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if str(error.filename or path) != path else ""
+        raise OSError(error.errno or errno.EIO, f"{name}={path!r} cannot be written: "
+                                                f"{error.strerror or error}{where}") from error
+
+
 def locked(path: Path) -> int:
     """Open and lock a file, made if it does not exist; BlockingIOError if it is locked already."""
     while True:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastkam.errors import SamplingWarning, warn
 from fastkam.run import checkpoint
-from fastkam.run.files import backup_of, clear
+from fastkam.run.files import backup_of, clear, naming
 from fastkam.run.state import RunState
 from fastkam.run.stored import DRAWS, OF_DRAWS, OF_WARMUP, UNDECIDED, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
@@ -95,18 +95,23 @@ class CheckpointWriter:
         self.error: Exception | None = None
         self.written: RunState | None = None
         self.revision: int | None = None  # number of the last state in the store
-        self.failed, self.tidy = "", False
+        self.failed, self.tidy = ("", ""), False  # the argument that failed, and its path
         if path is not None:
             clear(path)
         if store is not None:
             clear(store.state_path)
 
     def begin(self, state: RunState) -> None:
-        """Write the first state of a run with a store; raise an error if that is not possible."""
+        """Write the first state of a run with a store; raise an error if that is not possible.
+
+        A store that was made for this run is then undone, also if only the checkpoint has failed.
+        """
+        assert self.store is not None
+        new = self.store.unfinished
         self.write(state)
         if self.error is not None:
-            assert self.store is not None
-            with self.store.naming():
+            self.store.unfinished = new
+            with naming(*self.failed):
                 raise self.error
 
     def due(self, state: Callable[[], RunState]) -> None:
@@ -133,10 +138,10 @@ class CheckpointWriter:
         self.written = run
         try:
             if self.store is not None:
-                self.failed = f"store={str(self.store.path)!r}"
+                self.failed = "store", str(self.store.path)
                 self.write_store(self.store, run)
             if self.path is not None:
-                self.failed = f"checkpoint={str(self.path)!r}"
+                self.failed = "checkpoint", str(self.path)
                 self.earlier.replace(self.path, run)
             self.error = None
         except Exception as error:  # whatever it is, the draws and the density's own error are kept
@@ -160,7 +165,8 @@ class CheckpointWriter:
     @property
     def problem(self) -> str:
         """Describe what is wrong with the file, as the end of a message; "" if nothing is."""
-        return f", but {self.failed} cannot be written: {self.error}" if self.error else ""
+        name, path = self.failed
+        return f", but {name}={path!r} cannot be written: {self.error}" if self.error else ""
 
 
 @contextmanager

@@ -11,14 +11,14 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import shown
-from fastkam.run.files import alone, check_place
+from fastkam.run.files import alone, check_place, naming
 from fastkam.run.interrupts import Shield
 
 if TYPE_CHECKING:
@@ -248,16 +248,9 @@ class Store(ABC):
         if not found:
             self.path.rmdir()
 
-    @contextmanager
-    def naming(self) -> Iterator[None]:
+    def naming(self) -> AbstractContextManager[None]:
         """A context in which an OSError says that this store cannot be written, and why."""
-        try:
-            yield
-        except OSError as error:
-            code, path = error.errno or errno.EIO, str(self.path)
-            where = f" ({error.filename})" if str(error.filename or path) != path else ""
-            raise OSError(code, f"store={path!r} cannot be written: "
-                                f"{error.strerror or error}{where}") from error
+        return naming("store", str(self.path))
 
     def create(self) -> str:
         """Make the store; return its identity."""
