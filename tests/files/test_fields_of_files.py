@@ -109,6 +109,27 @@ CASES = {
     "density": ("ram", with_value("trace.logp", np.nan, (0, 5)), "trace.logp must be finite in"),
     "no density": ("ram", with_value("trace.logp", -np.inf, (0, 5)), "trace.logp must be finite"),
     "density of warm-up": ("ram", with_value("warmup.logp", np.inf, (1, 5)), "warmup.logp must be"),
+    "ratio": ("ram", with_value("trace.log_ratio", np.nan, (1, 5)),
+              "trace.log_ratio must be a number in chain 1, not nan at index 5"),
+    "ratio of warm-up": ("ram", with_value("warmup.log_ratio", np.nan, (0, 0)),
+                         "warmup.log_ratio must be a number in chain 0, not nan at index 0"),
+    "energy": ("hmc", with_value("trace.extra", np.nan, (0, 3, 1)),
+               "trace.extra, energy, must be at least -inf in chain 0, not nan at index 3"),
+    "error of energy": ("nuts", with_value("warmup.extra", np.nan, (1, 3, 2)),
+                        "warmup.extra, energy_error, must be at least -inf in chain 1, not nan"),
+    "step size": ("mala", with_value("trace.extra", -1.0, (0, 3, 0)),
+                  "trace.extra, step_size, must be at least 0 in chain 0, not -1.0 at index 3"),
+    "tree depth": ("nuts", with_value("trace.extra", 1.5, (0, 3, 4)),
+                   "trace.extra, tree_depth, must be an integer in chain 0, not 1.5 at index 3"),
+    "steps of nuts": ("nuts", with_value("trace.extra", np.inf, (0, 3, 5)),
+                      "trace.extra, n_steps, must be an integer in chain 0, not inf at index 3"),
+    "divergence": ("hmc", with_value("trace.extra", 2.0, (0, 3, 4)),
+                   "trace.extra, diverging, must be at most 1 in chain 0, not 2.0 at index 3"),
+    "learned scale": ("gam", with_value("trace.extra", np.inf, (0, 3, 0)),
+                      "trace.extra, log_scale, must be finite in chain 0, not inf at index 3"),
+    "move": ("jumps", with_value("trace.extra", 9.0, (0, 3, 0)), "move, must be at most 3"),
+    "acceptance": ("ram", with_value("chain1.alpha", np.nan), "chain1.alpha must be at least 0"),
+    "exponential": ("ram", with_value("chain1.E", -1.0), "chain1.E must be at least 0, not -1"),
     "weighted draw": ("weighted", with_value("trace.x", np.inf, (0, 3, 1)), "x must be finite"),
     "weight": ("weighted", with_value("trace.extra", np.nan, (0, 3, -1)),
                r"trace.extra, log_weight, must be a number below inf in chain 0, not nan"),
@@ -139,10 +160,15 @@ def test_a_bad_field_is_named(tmp_path, name):
 
 
 def test_draws_that_a_density_lets_pass_are_read_again(tmp_path):
-    """A draw may truly be infinite, and a weighted one have no weight."""
+    """A draw may truly be infinite, a weighted one without a weight, and a resampled one without
+    a step; an energy may overflow on the way, and a sampler in Python records what it likes.
+    """
     for case, change in (("ram", with_value("trace.x", np.inf, (1, 5, 0))),
                          ("weighted", with_value("trace.extra", -np.inf, (0, 3, -1))),
                          ("weighted", with_value("calls", -np.inf, (3, -1))),
+                         ("ram", with_value("trace.log_ratio", np.nan, slice(None))),
+                         ("nuts", with_value("trace.extra", np.inf, (0, 3, 3))),
+                         ("python", with_value("trace.extra", np.nan, (0, 3, 0))),
                          ("ram", with_value("chain0.adaptation.S", np.nan))):
         path = tmp_path / "good.fk"
         path.write_bytes(made(arrays_in(file_of(case, None, tmp_path)), change))

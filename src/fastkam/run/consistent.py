@@ -9,12 +9,21 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.fields import Field
-from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form, check_range, first
+from fastkam._core.engine.ranges import (
+    BOUNDS,
+    MOST_COUNT,
+    BadField,
+    check_form,
+    check_range,
+    first,
+)
 from fastkam._core.engine.state import State, room_for
 from fastkam._core.samplers.python_kernel import PythonKernel
 from fastkam.run.state import MOST_SNAPSHOTS
 from fastkam.run.stored import StoredTrace
 from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
+from fastkam.samplers.python_sampler import PythonSampler
+from fastkam.samplers.sampler import Composite, Sampler
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
@@ -139,7 +148,7 @@ def check_rows(run: RunState) -> None:
 
     A draw may be infinite if a density without an integral lets the chain go on for ever.
     """
-    weighted = LOG_WEIGHT in (run.trace.stat_names or ())
+    weighted, fields = LOG_WEIGHT in (run.trace.stat_names or ()), fields_of(run.sampler)
     for part, trace in (("trace", run.trace), ("warmup", run.warmup)):
         rows = trace.window if isinstance(trace, StoredTrace) else trace
         for k, count in enumerate(rows.counts.tolist()):
@@ -153,11 +162,44 @@ def check_rows(run: RunState) -> None:
             else:
                 refuse(f"{part}.x", k, x, ~np.isnan(x), "a number")
                 refuse(f"{part}.logp", k, logp, np.isfinite(logp), "finite")
+            ratio = rows.log_ratio[k, :count]
+            unknown = np.isnan(ratio)
+            if part == "trace":  # the first draws may be resampled ones, without steps
+                unknown &= ~np.logical_and.accumulate(unknown)
+            refuse(f"{part}.log_ratio", k, ratio, ~unknown, "a number")
+            for i, name in enumerate(trace.stat_names or ()):
+                if name in fields:
+                    check_statistic(f"{part}.extra, {name},", k, rows.extra[k, :count, i],
+                                    fields[name])
     records = run.trace.records
     short = records.filled < run.trace.counts
     if records.fields and short.any() and run.status in ("complete", "stopped"):
         raise BadField("trace.recorded", f"must be counts, {run.trace.counts}, of a run that is "
                                          f"{run.status}, not {records.filled}")
+
+
+def fields_of(sampler: Sampler) -> dict[str, Field]:
+    """The fields that a compiled sampler and its parts record, by the names of the statistics."""
+    if isinstance(sampler, PythonSampler):
+        return {}
+    found = {}
+    for part in sampler.parts() if isinstance(sampler, Composite) else ():
+        found |= fields_of(part)
+    table = sampler.kernel_class().FIELDS if sampler.KERNEL else {}
+    return found | {field.stat: field for field in table.values() if field.stat}
+
+
+def check_statistic(name: str, k: int, values: NDArray[np.float64], field: Field) -> None:
+    """Refuse values of a statistic in chain k that are out of the range of its field."""
+    if field.dtype == "i8":
+        refuse(name, k, values, (values == np.rint(values)) & (np.abs(values) <= MOST_COUNT),
+               "an integer")
+    if field.learned:
+        refuse(name, k, values, np.isfinite(values), "finite")
+    for bound, (holds, words) in BOUNDS.items():
+        limit = getattr(field, bound)
+        if limit is not None and not isinstance(limit, str):  # the name of a size of the kernel
+            refuse(name, k, values, holds(values, limit), f"{words} {limit}")
 
 
 def refuse(name: str, k: int, values: NDArray[Any], good: NDArray[np.bool_], what: str) -> None:

@@ -57,7 +57,7 @@ cdef class AutoStep(Kernel):
         "q": Field("momentum of the point considered", ("d",)),
         "low": Field("-log b"),
         "high": Field("-log a"),
-        "chosen": Field("the step size chosen", stat="step_size"),
+        "chosen": Field("the step size chosen", stat="step_size", least=0),
         "refreshing": Field("whether the noise is being moved", dtype="i8", least=0, most=1),
         "k": Field("step size considered, in doublings of eps_0", dtype="i8",
                    least=-MOST, most=MOST),

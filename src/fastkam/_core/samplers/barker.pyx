@@ -36,7 +36,7 @@ cdef class BarkerProposal(Kernel):
     GRADIENT = True
     FIELDS = {
         "log_s": Field("log of the step size", shared=True, learned=True),
-        "s": Field("step size of the last step, jitter included", stat="step_size"),
+        "s": Field("step size of the last step, jitter included", stat="step_size", least=0),
         "mu": Field("learned mean", ("d",), shared=True, learned=True),
         "F": Field("factor of the preconditioner: its diagonal, or its columns in turn", ("size",),
                    shared=True, learned=True),

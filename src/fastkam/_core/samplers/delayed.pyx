@@ -192,7 +192,7 @@ cdef class SubchainAcceptance(DelayedAcceptance):
         "last_log_s_x": Field("log s at its start"),
         "last_log_s_y": Field("log s at its proposal"),
         "last_log_q": Field("log of the ratio of its proposal densities"),
-        "last_alpha": Field("its acceptance probability"),
+        "last_alpha": Field("its acceptance probability", least=0, most=1),
         "last_accepted": Field("whether it was accepted", dtype="i8", least=0, most=1),
         "done": Field("number of steps on the surrogate that are complete", dtype="i8", least=0),
         "failed": Field("whether it has failed at the proposal of the next one", dtype="i8",

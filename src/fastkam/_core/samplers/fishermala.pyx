@@ -40,7 +40,7 @@ cdef class FisherAdaptiveMALA(Kernel):
                    learned=True),
         "trace": Field("tr R R'", shared=True),
         "n": Field("adaptations made", dtype="i8", shared=True, least=0),
-        "s": Field("step size of the last step, jitter included", stat="step_size"),
+        "s": Field("step size of the last step, jitter included", stat="step_size", least=0),
         "scale": Field("s sqrt(d / tr R R')"),
         "e": Field("the last standard normal draw", ("d",)),
         "h": Field("the last move, F^-1 (y - x) / s", ("d",)),

@@ -107,12 +107,12 @@ cdef class Hamiltonian(Kernel):
         "gradients": Field("gradients at these", ("rows", "d"), shared=True, finite=True),
         "p": Field("momentum", ("d",)),
         "H0": Field("H where the trajectory begins"),
-        "eps": Field("leapfrog step size of the trajectory", stat="step_size"),
-        "energy": Field("H of the accepted proposal", stat="energy"),
+        "eps": Field("leapfrog step size of the trajectory", stat="step_size", least=0),
+        "energy": Field("H of the accepted proposal", stat="energy", least=-INFINITY),
         "energy_error": Field("H of the accepted proposal less that of the initial point",
-                              stat="energy_error"),
+                              stat="energy_error", least=-INFINITY),
         "max_energy_error": Field("largest |H - H_0| along the trajectory",
-                                  stat="max_energy_error"),
+                                  stat="max_energy_error", least=0),
     }
 
     def __init__(self, Py_ssize_t d, *, kind, factor, estimate, rows, ranks, double step_size,

@@ -65,7 +65,7 @@ cdef double SAME = 1e-20        # squared distance of equal points in a metric
 
 cdef class KernelAdaptiveMetropolis(LocalNormal):
     FIELDS = Base.FIELDS | {
-        "nu": Field("step size of the last step", stat="step_size"),
+        "nu": Field("step size of the last step", stat="step_size", least=0),
         "age": Field("adaptations made: the index of gamma and p", dtype="i8", shared=True,
                      least=0),
         "history": Field("states of the chain, thinned by two when full", ("capacity", "d"),

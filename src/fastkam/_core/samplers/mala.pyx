@@ -27,7 +27,7 @@ cdef class MALA(Kernel):
     LANES = True
     FIELDS = {
         "log_s": Field("log of the step size", shared=True, learned=True),
-        "s": Field("the last step size, jitter included", stat="step_size"),
+        "s": Field("the last step size, jitter included", stat="step_size", least=0),
         "e": Field("the last standard normal draw", ("d",)),
         "h": Field("the last move, L^-1 (y - x) / s", ("d",)),
     }
