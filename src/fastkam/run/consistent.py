@@ -182,7 +182,7 @@ def fields_of(sampler: Sampler) -> dict[str, Field]:
     """The fields that a compiled sampler and its parts record, by the names of the statistics."""
     if isinstance(sampler, PythonSampler):
         return {}
-    found = {}
+    found: dict[str, Field] = {}
     for part in sampler.parts() if isinstance(sampler, Composite) else ():
         found |= fields_of(part)
     table = sampler.kernel_class().FIELDS if sampler.KERNEL else {}
