@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +28,8 @@ def normal(x):
 fk.sample(normal, np.ones(2), sampler="ram", search=False, draws=10**5, chains=2, seed=7,
           checkpoint=sys.argv[1], checkpoint_interval=0.05, progress=False)
 """
+OF_ANOTHER = (r"checkpoint='.*c.fk' cannot be written: Permission denied \(.*\.c\.fk\.lock: it may "
+              "be that of another user")
 REFUSED = r"checkpoint='.*c.fk' is being written by another run: wait for its end, or give another"
 
 
@@ -141,3 +145,53 @@ def test_a_folder_that_is_full(path, monkeypatch):
     monkeypatch.setattr(files, "locked", full)
     with pytest.raises(OSError, match=r"checkpoint='.*c.fk' cannot be written: No space left"):
         fk.sample(never, np.ones(2), checkpoint=path, **RUN)
+
+
+@contextmanager
+def another_user():
+    """A context with the rights of a user who is not root."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.fixture
+def shared():
+    """A folder in which all users may write; the folders of pytest belong to one."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        yield Path(folder)
+
+
+def test_the_lock_of_another_user_is_taken_if_it_can_be_read(shared):
+    path, lock = shared / "c.fk", shared / ".c.fk.lock"
+    lock.touch(mode=0o444)
+    with another_user(), files.alone("checkpoint", path), pytest.raises(
+            BlockingIOError, match=REFUSED), files.alone("checkpoint", path):
+        pass
+    assert not lock.exists()
+
+
+def test_the_lock_of_another_user_that_cannot_be_read_is_named(shared):
+    path, lock = shared / "c.fk", shared / ".c.fk.lock"
+    lock.touch(mode=0o000)
+    with another_user(), pytest.raises(PermissionError, match=OF_ANOTHER), files.alone(
+            "checkpoint", path):
+        pass
+    assert lock.exists()
+
+
+def test_a_lock_that_is_refused_since_the_file_is_open_for_reading(tmp_path, monkeypatch):
+    """As on NFS: a second run must not go on without a lock."""
+    def refused(*arguments):
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(files.fcntl, "flock", refused)
+    with pytest.raises(PermissionError, match=OF_ANOTHER), files.alone(
+            "checkpoint", tmp_path / "c.fk"):
+        pass

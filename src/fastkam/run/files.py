@@ -191,8 +191,10 @@ def alone(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
             errno.EWOULDBLOCK, f"{name}={str(path)!r} is being written by another run: wait for "
                                "its end, or give another path") from None
     except OSError as error:
+        hint = ": it may be that of another user, and is deleted when no run needs it" if (
+            isinstance(error, PermissionError) and os.path.lexists(lock)) else ""
         raise OSError(error.errno, f"{name}={str(path)!r} cannot be written: {error.strerror} "
-                                   f"({error.filename})") from error
+                                   f"({error.filename}{hint})") from error
     locks.add(number)
     try:
         yield
@@ -219,14 +221,17 @@ def naming(name: str, path: str) -> Iterator[None]:
 def locked(path: Path) -> int:
     """Open and lock a file, made if it does not exist; BlockingIOError if it is locked already."""
     while True:
-        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        number = opened_to_lock(path)
         try:
             try:
                 fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise
-            except OSError:  # a file system without locks
-                return number
+            except OSError as error:
+                if error.errno == errno.EBADF:  # NFS locks no file that is open for reading alone
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path)
+                                          ) from None
+                return number  # a file system without locks
             with suppress(FileNotFoundError):  # its last owner has removed it since
                 if os.path.samestat(os.fstat(number), path.stat()):
                     return number
@@ -234,6 +239,17 @@ def locked(path: Path) -> int:
             os.close(number)
             raise
         os.close(number)
+
+
+def opened_to_lock(path: Path) -> int:
+    """Open a file, made if it does not exist; for reading alone if it is that of another user."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except PermissionError as refused:
+        try:
+            return os.open(path, os.O_RDONLY)  # which suffices for a lock
+        except OSError:
+            raise refused from None
 
 
 def clear(path: str | os.PathLike[str]) -> None:
