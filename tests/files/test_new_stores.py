@@ -165,6 +165,29 @@ def test_a_run_that_has_not_made_its_store(place):
     assert os.listdir(place.parent) == [place.name]
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_one_object_for_two_runs(place, there):
+    """The second run, within the first, is refused, and the lock of the first ends as it should."""
+    if there:
+        place.mkdir()
+    one, refused, beside = store.as_store(place), [], []
+
+    def outer(x):
+        if not refused:
+            with pytest.raises(BlockingIOError, match="is being written by another run"):
+                fk.sample(never, np.ones(2), store=one, **RUN)
+            refused.append(True)
+        beside.append(f".{place.name}.lock" in os.listdir(place.parent))
+        return normal(x)
+
+    result = fk.sample(outer, np.ones(2), store=one, **RUN | {"search": True})
+    assert beside[0]
+    assert not beside[-1]
+    np.testing.assert_array_equal(fk.load(place).draws, result.draws)
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        fk.sample(never, np.ones(2), store=one, **RUN)
+
+
 def test_a_store_that_another_run_has_replaced_is_kept(place, monkeypatch):
     """The one that is there when the call ends is not its own."""
     def replaced(*arguments):

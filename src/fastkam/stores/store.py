@@ -206,9 +206,10 @@ class Store(ABC):
         found = self.path.exists()
         # a lock cannot be beside an empty folder in one without permission
         beside = os.access(self.path.parent, os.W_OK)
-        with ExitStack() as self.reserved:
+        with ExitStack() as stack:
             if beside:
-                self.reserved.enter_context(alone("store", self.path))
+                stack.enter_context(alone("store", self.path))
+            self.reserved = stack  # not before a second run with this object has been refused
             with self.naming():
                 self.try_out()
             try:
