@@ -208,10 +208,11 @@ def test_a_folder_without_permission(tmp_path, monkeypatch):
         fk.sample(never, np.ones(2), store=tmp_path / "run", **RUN)
 
 
-TOO_LONG = ["n" * 300, "n" * 300 + "/x", "/".join(["n" * 200] * 30), "\u00fc" * 200]
+TOO_LONG = ["n" * 300, "n" * 300 + "/x", "/".join(["n" * 200] * 30), "\u00fc" * 200,
+            "n" * 300 + "/../x"]
 
 
-@pytest.mark.parametrize("bad", [*TOO_LONG, "a\0b"], ids=range(5))
+@pytest.mark.parametrize("bad", [*TOO_LONG, "a\0b"], ids=range(6))
 @pytest.mark.parametrize("name", ["checkpoint", "store", "evaluations"])
 def test_names_that_no_file_can_have(tmp_path, name, bad):
     what = "must be a path, not" if "\0" in bad else "must be a shorter path, not"
@@ -219,7 +220,7 @@ def test_names_that_no_file_can_have(tmp_path, name, bad):
         fk.sample(never, np.ones(2), **{name: tmp_path / bad}, **RUN)
 
 
-@pytest.mark.parametrize("bad", [*TOO_LONG, "a\0b"], ids=range(5))
+@pytest.mark.parametrize("bad", [*TOO_LONG, "a\0b"], ids=range(6))
 def test_names_that_no_file_of_a_result_can_have(tmp_path, bad):
     result, path = fk.sample(normal, np.ones(2), **RUN), tmp_path / bad
     for call in (result.save, result.report, fk.load, fk.Evaluations):

@@ -75,11 +75,12 @@ def check_place(name: str, path: Any) -> Path:
         raise TypeError(f"{name} must be a path, not {shown(path)}")
     try:
         place = place_of(path)
-        os.lstat(place)
+        for one in (place, path):  # a long name before ".." is in the second alone
+            # a new file, or a folder of which the caller says that it does not exist
+            with suppress(FileNotFoundError, NotADirectoryError):
+                os.lstat(one)
     except ValueError as error:  # a zero byte, or half of a surrogate pair
         raise ValueError(f"{name} must be a path, not {shown(path)}: {error}") from None
-    except (FileNotFoundError, NotADirectoryError):
-        pass  # a new file, or a folder of which the caller says that it does not exist
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise ValueError(f"{name} must be a shorter path, not {shown(path)}: the system allows "
