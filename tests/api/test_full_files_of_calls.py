@@ -1,6 +1,7 @@
 """A file of calls on a full disk: the message, and the calls that are kept."""
 
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -90,3 +91,25 @@ def test_calls_that_arrive_at_the_end():
     with pytest.warns(fk.SamplingWarning, match="on device: the last calls are not in it"):
         pool.close()
     assert calls.closed
+
+
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_a_run_whose_last_calls_cannot_be_written_has_its_result(tmp_path, monkeypatch, action):
+    """Also where warnings are errors, which would take the place of the result."""
+    def full():
+        raise Unwritten(28, "evaluations='calls.fk' cannot be written: No space left on device")
+
+    def closed(pool):
+        pool.cancel = full
+        close(pool)
+
+    close = PointPool.close
+    monkeypatch.setattr(PointPool, "close", closed)
+    with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(2) as pool:
+        warnings.simplefilter(action, fk.SamplingWarning)
+        result = fk.sample(Counted(), np.zeros(3), sampler="ram", search=False, draws=50, tune=10,
+                           seed=1, progress=False, diagnose=False, executor=pool,
+                           spread="prefetch", evaluations=tmp_path / "calls.fk")
+    assert result.draws.shape == (4, 50, 3)
+    said = [str(one.message) for one in caught]
+    assert any("the last calls are not in it" in one for one in said) == (action == "always")
