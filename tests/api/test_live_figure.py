@@ -82,3 +82,16 @@ def test_a_short_run_has_its_last_r_hat_and_ess(tmp_path, monkeypatch, draws, ch
     for one, some, right in zip(known, values, (table["ess_bulk"].min(), table["r_hat"].max()),
                                 strict=True):
         assert not one or some[-1] == pytest.approx(right, rel=1e-12)
+
+
+def test_a_second_run_begins_a_new_figure(tmp_path):
+    """The course of R-hat and ESS is its own, and so is the output in a notebook."""
+    live, pasts, output = LiveFigure(tmp_path / "run.png"), [], object()
+    live.handle = output
+    for seed in range(2):
+        fk.sample(slow_normal, np.zeros(2), sampler="ram", draws=1000, tune=50, seed=seed, chains=2,
+                  progress=live, diagnose=False)
+        pasts.append(list(live.past))
+        assert (live.handle is output) == (seed == 0)
+    assert pasts[1]
+    assert not set(pasts[0]) & set(pasts[1])

@@ -98,8 +98,11 @@ class LiveFigure(Notebook):
         self.next = 0.0
         self.last: Progress | None = None
         self.drawn: Progress | None = None
+        self.ended = False  # a run, after which another one begins a new figure
 
     def __call__(self, progress: Progress) -> None:
+        if self.ended:
+            self.past, self.handle, self.ended = [], None, False
         self.last = progress
         known = progress.seconds, progress.r_hat, progress.ess
         if math.isfinite(progress.ess) and (not self.past or known[1:] != self.past[-1][1:]):
@@ -114,6 +117,7 @@ class LiveFigure(Notebook):
         """Draw the last state of the run, with R-hat and ESS if it was too short for others."""
         if self.last is not None and (self.measured(self.last) or self.last is not self.drawn):
             self.show(self.last)
+        self.ended = self.last is not None and any(self.last.draws)  # not a search before a run
 
     def measured(self, progress: Progress) -> bool:
         """Whether R-hat and ESS of all draws were computed, since none have been so far."""
