@@ -1,6 +1,7 @@
 """The file of calls also has those of `log_evidence` and `verdict`, after the run."""
 
 import copy
+import os
 
 import numpy as np
 import pytest
@@ -67,6 +68,20 @@ def test_a_run_that_resumes_keeps_them_too(path):
     before, of_runs = f.n, len(fk.Evaluations(path))
     more.log_evidence()
     assert f.n - before - 1 == len(fk.Evaluations(path)) - of_runs > 200
+
+
+def test_a_function_that_changes_the_current_folder(path, monkeypatch):
+    def f(x):
+        os.chdir(elsewhere)
+        return -0.5 * x @ x
+
+    elsewhere = path.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(path.parent)
+    result = run(f, path.name)
+    before = len(fk.Evaluations(path))
+    result.log_evidence()
+    assert len(fk.Evaluations(path)) - before >= 200
 
 
 def test_a_given_target_has_no_file(path):

@@ -1,5 +1,6 @@
 """A figure that is redrawn while a run goes on."""
 
+import os
 import time
 
 import numpy as np
@@ -95,3 +96,17 @@ def test_a_second_run_begins_a_new_figure(tmp_path):
         assert (live.handle is output) == (seed == 0)
     assert pasts[1]
     assert not set(pasts[0]) & set(pasts[1])
+
+
+def test_a_function_that_changes_the_current_folder(tmp_path, monkeypatch):
+    def density(x):
+        os.chdir(elsewhere)
+        return -0.5 * float(x @ x)
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    fk.sample(density, np.zeros(2), sampler="ram", draws=50, tune=0, seed=1, chains=2,
+              progress=LiveFigure("run.png"), diagnose=False)
+    assert (tmp_path / "run.png").exists()
+    assert not any(elsewhere.iterdir())

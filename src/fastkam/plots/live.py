@@ -77,7 +77,8 @@ class LiveFigure(Notebook):
         import_extra("matplotlib", ADVICE)
         if path is not None:
             check_output("path", path)
-        self.path = None if path is None else Path(path)
+        # the function may change the current folder
+        self.path = None if path is None else Path(os.path.abspath(path))
         self.shows = in_notebook()
         if self.path is None and not self.shows:
             raise ValueError("path must be given outside of a notebook: the file to which the "

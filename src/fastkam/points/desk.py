@@ -100,7 +100,9 @@ class Desk:
                              f"has, as {shown(given)} does not: take spread='points'")
         self.prefetch = spread == "prefetch"
         self.ahead: Ahead | None = None
-        self.evaluations, self.on_error = evaluations, on_error
+        # the function may change the current folder
+        self.evaluations = None if evaluations is None else os.path.abspath(evaluations)
+        self.on_error = on_error
         keeps = evaluations is not None or self.carrier is not None or on_error != "stop"
         self.wanted: bool | None = True if keeps or on_points else None
         if self.wanted is None and (executor is None or spread == "chains"):
@@ -207,7 +209,7 @@ class Desk:
         """The file of calls, if there is one."""
         if self.evaluations is None or self.pool is None:
             return None
-        return Kept(os.path.abspath(self.evaluations), self.on_error)
+        return Kept(self.evaluations, self.on_error)
 
     def report(self) -> Workers | None:
         """The report on the workers."""
