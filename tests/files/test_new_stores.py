@@ -212,6 +212,16 @@ TOO_LONG = ["n" * 300, "n" * 300 + "/x", "/".join(["n" * 200] * 30), "\u00fc" * 
             "n" * 300 + "/../x"]
 
 
+@pytest.mark.parametrize("name", ["checkpoint", "store", "evaluations"])
+def test_an_empty_path_is_not_the_current_folder(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=f"{name} must be a path, not '': it is empty"):
+        fk.sample(never, np.ones(2), **{name: ""}, **RUN)
+    with pytest.raises(ValueError, match="path must be a path, not '': it is empty"):
+        fk.load("")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("bad", [*TOO_LONG, "a\0b"], ids=range(6))
 @pytest.mark.parametrize("name", ["checkpoint", "store", "evaluations"])
 def test_names_that_no_file_can_have(tmp_path, name, bad):

@@ -74,12 +74,14 @@ def check_place(name: str, path: Any) -> Path:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{name} must be a path, not {shown(path)}")
     try:
+        if not os.fspath(path):
+            raise ValueError("it is empty, as a variable that is not set")
         place = place_of(path)
         for one in (place, path):  # a long name before ".." is in the second alone
             # a new file, or a folder of which the caller says that it does not exist
             with suppress(FileNotFoundError, NotADirectoryError):
                 os.lstat(one)
-    except ValueError as error:  # a zero byte, or half of a surrogate pair
+    except ValueError as error:  # empty, a zero byte, or half of a surrogate pair
         raise ValueError(f"{name} must be a path, not {shown(path)}: {error}") from None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
