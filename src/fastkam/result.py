@@ -47,7 +47,7 @@ from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.samplers.importance import ImportanceWeighted
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.stores.store import Store, as_store
+from fastkam.stores.store import Store, as_store, check_no_state
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -184,6 +184,7 @@ class Result(Outputs):
         if path is None:
             raise TypeError("path must be the path of a file, not None")
         check_path("path", path, result=True)
+        check_no_state("path", path)
         write(path, self.state, whole=True)
 
     def __getattr__(self, name: str) -> Any:

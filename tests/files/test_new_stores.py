@@ -239,3 +239,14 @@ def test_names_that_no_file_of_a_result_can_have(tmp_path, bad):
     with pytest.raises(ValueError, match=r"store must be a (shorter )?path, not"):
         fk.stores.Npy(path)
     assert os.listdir(tmp_path) == []
+
+
+def test_the_state_of_a_store_is_not_replaced(place):
+    """It would no longer say which draws are there."""
+    result = fk.sample(normal, np.ones(2), store=place, **RUN)
+    path = result.trace.store.state_path
+    with pytest.raises(ValueError, match="path must be another file than the state in the store"):
+        result.save(path)
+    with pytest.raises(ValueError, match="checkpoint must be another file than the state in the"):
+        fk.sample(never, np.ones(2), checkpoint=path, **RUN)
+    np.testing.assert_array_equal(fk.load(place).draws, result.draws)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import shown
-from fastkam.run.files import alone, check_place, naming
+from fastkam.run.files import alone, check_place, naming, place_of
 from fastkam.run.interrupts import Shield
 
 if TYPE_CHECKING:
@@ -402,6 +402,17 @@ def as_store(store: Any) -> Store | None:
 def is_beginning(path: Path) -> bool:
     """Whether a folder is empty, as a store is while it is being made, but for parts of files."""
     return all(".partial" in one.name for one in path.iterdir())
+
+
+def check_no_state(name: str, path: str | os.PathLike[str]) -> None:
+    """Refuse a path that is that of the state in a store, whose draws could not be read without it.
+    """
+    place = place_of(path)
+    for folder in place.parents:
+        store = store_at(folder)
+        if store is not None and store.state_path == place:
+            raise ValueError(f"{name} must be another file than the state in the store "
+                             f"{str(folder)!r}, not {shown(path)}: give another name")
 
 
 def store_at(path: Path) -> Store | None:
