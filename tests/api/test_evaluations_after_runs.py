@@ -104,9 +104,25 @@ def test_a_file_in_use_is_refused(path):
             seen.append(x)
         return -0.5 * x @ x
 
-    path.unlink()
-    run(other, path)
+    run(other, path)  # which compares the file with this function
     assert seen
+
+
+def test_a_file_of_another_run_at_the_same_path_is_left_alone(path):
+    """Calls of another density would make it useless to the run that has written it."""
+    def other(x):
+        return -0.25 * float((x - 1) @ (x - 1))
+
+    result = run(Counted(), path)
+    path.unlink()
+    again = run(other, path)
+    before = path.read_bytes()
+    result.log_evidence()
+    assert path.read_bytes() == before
+    np.testing.assert_array_equal(run(other, path).draws, again.draws)
+    again.log_evidence()
+    assert path.read_bytes()[: len(before)] == before
+    assert path.stat().st_size > len(before)
 
 
 def test_an_error_keeps_the_calls_before_it(path):

@@ -23,6 +23,8 @@ from fastkam.points.reply import PointLost, Reply
 from fastkam.run.faults import Unwritten
 from fastkam.run.files import check_path, place_of
 
+START = 4096  # bytes by which a file is recognized
+
 open_files: weakref.WeakSet[FileOfCalls] = weakref.WeakSet()
 
 
@@ -62,6 +64,10 @@ class Calls:
     def add(self, replies: list[tuple[bytes, Reply]]) -> None:
         """Keep the replies of calls."""
         self.known.update(replies)
+
+    def start(self) -> bytes:
+        """The first bytes of the file, which stay as they are; b"" without one that can be read."""
+        return b""
 
     def close(self) -> None:
         """Do nothing: no resource is open."""
@@ -140,6 +146,11 @@ class FileOfCalls(Calls):
         else:
             self.end = 0
             self.append(self.form.header())
+
+    def start(self) -> bytes:
+        with suppress(OSError):
+            return os.pread(self.file, START, 0)
+        return b""
 
     def check(self, form: Form) -> None:
         """Refuse a file of another density."""

@@ -30,19 +30,23 @@ SLOW_SECONDS = 0.02  # seconds per evaluation from which points are sent as task
 
 
 class Kept(NamedTuple):
-    """The file of a run's calls, and `on_error` of the run."""
+    """The file of a run's calls, `on_error` of the run, and the first bytes of the file.
+
+    These have the time of its first call, so that another file at the same path differs in them.
+    """
 
     path: str
     on_error: str
+    start: bytes
 
     def keeping(self, target: Target, names: list[str]) -> AbstractContextManager[Target]:
-        """The target; its calls are taken from the file and added to it, if it still exists.
+        """The target; its calls are taken from the file and added to it, if it is still there.
 
         The target must be that of the run, with which the file is not compared.
         """
         from fastkam.points.opening import keeping
 
-        return keeping(target, names, self.path, self.on_error)
+        return keeping(target, names, self.path, self.on_error, self.start)
 
 
 class Desk:
@@ -209,7 +213,7 @@ class Desk:
         """The file of calls, if there is one."""
         if self.evaluations is None or self.pool is None:
             return None
-        return Kept(self.evaluations, self.on_error)
+        return Kept(self.evaluations, self.on_error, self.pool.calls.start())
 
     def report(self) -> Workers | None:
         """The report on the workers."""

@@ -72,9 +72,11 @@ def calls_of(inner: Target, names: list[str], path: Any, on_error: str) -> FileO
 
 
 @contextmanager
-def keeping(target: Target, names: list[str], path: str, on_error: str) -> Iterator[Target]:
+def keeping(
+    target: Target, names: list[str], path: str, on_error: str, start: bytes
+) -> Iterator[Target]:
     """The target, with its calls in a file: see `fastkam.points.desk.Kept`."""
-    if not os.path.exists(path):
+    if not os.path.isfile(path) or first_bytes(path, len(start)) != start:
         yield target
         return
     inner = of_function(target)
@@ -83,6 +85,12 @@ def keeping(target: Target, names: list[str], path: str, on_error: str) -> Itera
         yield through(target, Lookup(pool))
     finally:
         pool.close()
+
+
+def first_bytes(path: str, n: int) -> bytes:
+    """The first n bytes of a file."""
+    with open(path, "rb") as file:
+        return file.read(n)
 
 
 def check_same(carrier: Carrier, calls: FileOfCalls) -> None:
