@@ -242,7 +242,7 @@ def test_names_that_no_file_of_a_result_can_have(tmp_path, bad):
 
 
 def test_the_state_of_a_store_is_not_replaced(place):
-    """It would no longer say which draws are there."""
+    """Without it the draws in the store could not be read."""
     result = fk.sample(normal, np.ones(2), store=place, **RUN)
     path = result.trace.store.state_path
     with pytest.raises(ValueError, match="path must be another file than the state in the store"):
