@@ -205,7 +205,7 @@ class Diagnosed(Recorded):
         -------
         Verdict
             Prints as a paragraph; its ``status`` is "ok", "doubtful" or "wrong". For a run of fewer
-            than 100 draws per chain, or 160 weighted draws in all, it is "doubtful".
+            than 100 draws per chain, or 160 weighted draws in all, it is not "ok".
 
         Raises
         ------

@@ -358,7 +358,7 @@ def test_an_interrupt_inside_the_density(at, threads):
 
 
 def test_an_interrupt_where_warnings_are_errors_keeps_the_draws():
-    options = {"tune": 50, "draws": 60, "chains": 1, "seed": 3}
+    options = {"tune": 80, "draws": 20, "chains": 1, "seed": 3}
     warnings.simplefilter("error")  # undone by pytest
     with pytest.raises(fk.SamplingWarning) as caught:
         sample(Failing(90, KeyboardInterrupt), np.ones(D), **options)

@@ -20,6 +20,7 @@ from runs import sample
 from same import assert_same
 
 import fastkam as fk
+from fastkam.errors import ConvergenceWarning
 from fastkam.parameters import class_path
 from fastkam.samplers import SAMPLERS
 
@@ -48,6 +49,7 @@ def test_a_subclass_is_read_back_from_a_file(name, tmp_path):
     sampler = subclasses.SAMPLERS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)     # the draws are few
         whole, part = whole_and_part(tmp_path / "run.fk", sampler)
         part.save(tmp_path / "saved.fk")
         for path in (tmp_path / "run.fk", tmp_path / "saved.fk"):
@@ -95,7 +97,8 @@ def test_a_new_process_needs_the_module(name, tmp_path):
     """Reading a file imports nothing: the classes that it names must have been defined."""
     path, out = tmp_path / "run.fk", tmp_path / "out.fk"
     whole, _ = whole_and_part(path, subclasses.SAMPLERS[name])
-    resume = "fk.resume(sys.argv[1], 37, target=densities.python).save(sys.argv[2])"
+    resume = ("fk.resume(sys.argv[1], 37, target=densities.python, diagnose=False)"
+              ".save(sys.argv[2])")
     error = in_a_new_process(resume, path, out)
     assert error.startswith("ValueError") or "ValueError: " in error
     assert f"{path} names the class 'subclasses:" in error
@@ -121,7 +124,8 @@ else:
     raise AssertionError
 sampler = subclasses.made_in_a_function()()
 assert fk.load(sys.argv[1], sampler=sampler).sampler is sampler
-fk.resume(sys.argv[1], 37, target=densities.python, sampler=sampler).save(sys.argv[2])
+again = fk.resume(sys.argv[1], 37, target=densities.python, sampler=sampler, diagnose=False)
+again.save(sys.argv[2])
 """
     assert in_a_new_process(script, path, tmp_path / "out.fk") == ""
     assert_same(fk.load(tmp_path / "out.fk"), whole)

@@ -68,6 +68,20 @@ def test_too_few_draws_are_doubtful_not_wrong():
     assert "There are 20 draws a chain" in str(short.summary())
 
 
+def test_chains_far_apart_are_wrong_though_their_draws_are_few():
+    with pytest.warns(ConvergenceWarning, match="R-hat is above 1.01"):
+        result = fk.sample(normal, [[0.0], [100.0], [200.0], [300.0]], sampler="rwm", draws=50,
+                           tune=1, search=False, seed=1, progress=False)
+    assert result.verdict().status == "wrong"
+
+
+def test_few_draws_at_one_point_are_wrong():
+    with pytest.warns(fk.SamplingWarning, match="No chain ever moved"):
+        result = fk.sample(lambda x: 0.0 if x[0] == 1 else -np.inf, [1.0], sampler="am", draws=25,
+                           search=False, seed=1, progress=False)
+    assert result.verdict().status == "wrong"
+
+
 def test_the_gravest_reason_decides():
     light, grave = Finding("ess", "few"), Finding("stuck", "never moved", status="wrong")
     from fastkam.diagnostics.verdict import status_of

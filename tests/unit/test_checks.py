@@ -268,7 +268,7 @@ def test_diagnose_can_be_switched_off():
 
 
 def test_no_convergence_warning_for_few_draws():
-    for draws, silent in ((99, True), (100, False)):
+    for draws, silent in ((24, True), (25, False), (99, False), (100, False)):
         assert (kinds(normal, np.zeros(2), seed=1, draws=draws, tune=0) == []) == silent
 
 

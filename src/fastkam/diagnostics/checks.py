@@ -21,7 +21,14 @@ from fastkam.diagnostics.doubts import (
     of_short_chains,
 )
 from fastkam.diagnostics.edges import without_digits
-from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd, of_repeated_calls
+from fastkam.diagnostics.faults import (
+    FAR,
+    FEWEST_MEASURED,
+    LEAST_DRAWS,
+    grave,
+    odd,
+    of_repeated_calls,
+)
 from fastkam.diagnostics.look import EXCHANGED, NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
@@ -95,7 +102,7 @@ def looked_at(look: Look) -> list[Finding]:
     """Return the findings on the draws."""
     found = list(grave(look))
     if look.rows < LEAST_DRAWS:
-        found += [] if found else of_short_chains(look)
+        found += [] if found else [*of_short_chains(look), *of_short_run(look)]
     else:
         found += odd(look)
         kinds = {one.kind for one in found}
@@ -209,6 +216,18 @@ def precision(look: Look, *, certain: bool) -> list[Finding]:
                 f"warm-up ended ({listed(names[:NAMED], len(names))}, see result.adaptation): tune "
                 "for longer (tune=)."))
     return found
+
+
+def of_short_run(look: Look) -> list[Finding]:
+    """Return findings on a few draws that were asked for: R-hat and the effective sample size.
+
+    If a rule has ended the run, `stopped_early` says so; many chains are judged in groups.
+    """
+    chains, rows = len(look.x), look.rows
+    if look.state.status != "complete" or rows < FEWEST_MEASURED or chains >= FEWEST_CHAINS:
+        return []
+    which, columns = look.measured
+    return of_columns([look.labels[i] for i in which], columns)
 
 
 def noisy(look: Look, found: list[Finding]) -> Iterator[Finding]:

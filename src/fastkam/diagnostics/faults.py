@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fastkam.run.state import RunState
 
 LEAST_DRAWS = 100           # per chain; fewer say little
+FEWEST_MEASURED = 25        # per chain; a run of fewer is a trial
 FAR = 1000                  # times 1 + |x0|
 LEAST_ACCEPTANCE = 0.005    # of any sampler
 LEAST_OF_WALK = 0.02        # of one that aims at no rate
@@ -53,9 +54,9 @@ def grave(look: Look) -> Iterator[Finding]:
             "not_finite", f"{look.few(where)}: draws that are not finite. The density lets them "
             "pass: return -inf for such points.", look.named(where), status="wrong")
         return
-    if look.rows < LEAST_DRAWS:
-        return
     moves = (x != x[:, :1]).any(axis=1)  # (chains, d)
+    if look.rows < (LEAST_DRAWS if moves.any() else FEWEST_MEASURED):
+        return
     still = np.flatnonzero(~moves.any(axis=1))
     if len(still):
         who = "No chain ever moved" if len(still) == len(x) else f"{chain_names(still)} never moved"
