@@ -51,6 +51,20 @@ def test_evaluations_in_all(count, options):
     assert count < 100 or "sampler" in options or result.trace.rows > 0
 
 
+@pytest.mark.parametrize(("chains", "about"), [(4, 30), (16, 40)])
+def test_few_evaluations_make_some_more_calls(chains, about):
+    """The documentation of the rule has these numbers, and what is counted."""
+    f = Counted()
+    result = run(f, fk.stop.Evaluations(20), threads=1, chains=chains)
+    assert 20 <= result.evaluations <= 20 + chains
+    assert f.calls == result.evaluations + chains + 1
+    assert abs(f.calls - about) <= 3
+    f = Counted()
+    with pytest.warns(fk.SamplingWarning):
+        fk.sample(f, [1.0, 2.0], seed=1, budget=20, threads=1, chains=chains)
+    assert f.calls <= 20
+
+
 def test_a_limit_above_the_evaluations_changes_nothing():
     whole, limited = (fk.sample(Counted(), [1.0, 2.0], draws=1000, seed=1, stop=stop)
                       for stop in (None, fk.stop.Evaluations(10**6)))

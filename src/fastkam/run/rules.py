@@ -121,8 +121,15 @@ class Evaluations(StopRule):
 
     The search takes at most a third of them, and the rest is divided equally among the chains, or
     is common to chains that step together. A chain that has made its share before its draws, with
-    long trajectories, ends the run before the others have made theirs. Evaluations at the starting
-    points of the chains are not counted, nor are those of earlier calls if a run is resumed.
+    long trajectories, ends the run before the others have made theirs; each chain completes its
+    step.
+
+    The number is that of ``result.evaluations``, without earlier calls if a run is resumed. Not
+    counted are the evaluations that begin a run: one that shows what the function returns, one at
+    the start of each chain, those at draws from a prior or within bounds until there is a start,
+    six or so if there is a gradient, and two a chain if it is tried whether threads help. So
+    ``Evaluations(20)`` makes some 30 calls with four chains, and 40 with sixteen. ``budget=``, in a
+    run without `draws`, limits all of the calls.
     """
 
     count: int
