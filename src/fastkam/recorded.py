@@ -275,6 +275,10 @@ class Recorded:
         """The names of the parameters and extras, with which ``dict(result)`` has their draws."""
         return [*self.shapes, *self.extras]
 
+    def _ipython_key_completions_(self) -> list[str]:
+        """What IPython completes in ``result["``."""
+        return self.keys()
+
     @property
     def evaluations(self) -> int:
         """Number of evaluations of the density, without those of a surrogate.

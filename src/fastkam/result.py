@@ -14,6 +14,7 @@ from fastkam.arguments import (
     check_integer,
     checked_names,
     counted,
+    near,
     shown,
 )
 from fastkam.density.forms import target_of, with_surrogate
@@ -54,18 +55,32 @@ if TYPE_CHECKING:
     from fastkam.points.workers import Workers
 
 FLAT = "to_numpy(flat=True), or draws (chains, draws, d)"
+LOG_DENSITY, TREE = "stats['lp']", "to_datatree(), or to_arviz()"
+COLUMNS = "summary(), whose columns are r_hat, ess_bulk, ess_tail and others"
+QUANTILES, FIGURES = "summary(quantiles=)", "report(), or a function of fastkam.plots"
 # names of results of other packages -> ours
 ELSEWHERE = {
-    "get_chain": FLAT, "chain": FLAT, "flatchain": FLAT, "get_samples": FLAT, "samples": FLAT,
-    "samples_equal": FLAT, "get_log_prob": "stats['lp']", "log_prob": "stats['lp']",
-    "lnprobability": "stats['lp']", "logl": "stats['lp']", "get_blobs": "extras",
-    "blobs": "extras", "acceptance_fraction": "acceptance",
+    **dict.fromkeys(["get_chain", "chain", "flatchain", "flat", "get_samples", "samples",
+                     "samples_equal", "values"], FLAT),
+    **dict.fromkeys(["get_log_prob", "log_prob", "lnprobability", "logl", "logp", "lp", "log_p",
+                     "log_density", "log_posterior", "log_likelihood", "loglike"], LOG_DENSITY),
+    **dict.fromkeys(["posterior", "to_xarray", "to_dataset", "to_inference_data",
+                     "to_inferencedata", "idata"], TREE),
+    **dict.fromkeys(["ess", "r_hat", "rhat", "ess_bulk", "ess_tail", "mcse", "n_eff"], COLUMNS),
+    **dict.fromkeys(["mean", "std", "sd", "var"], "summary()"),
+    **dict.fromkeys(["quantile", "hdi", "median", "percentile"], QUANTILES),
+    **dict.fromkeys(["plot", "corner", "hist", "plot_trace", "plot_pair"], FIGURES),
+    **dict.fromkeys(["logz", "logzerr", "evidence", "log_z"], "log_evidence()"),
+    **dict.fromkeys(["df", "to_dataframe", "to_csv"], "to_pandas()"),
+    **dict.fromkeys(["acceptance_fraction", "acceptance_rate", "accept_rate"], "acceptance"),
+    **dict.fromkeys(["time", "runtime", "elapsed"], "seconds"),
+    "get_blobs": "extras", "blobs": "extras", "sample_stats": "stats", "shape": "draws.shape",
+    "items": "dict(result)", "to_dict": "dict(result)", "cov": "np.cov(to_numpy(flat=True).T)",
     "get_autocorr_time": "summary(), whose ess_bulk is the effective number of draws",
-    "logz": "log_evidence()", "logzerr": "log_evidence()", "posterior": "to_datatree()",
-    "mean": "summary()", "std": "summary()", "sd": "summary()", "quantile": "summary(quantiles=)",
-    "hdi": "summary(quantiles=)", "plot": "report(), or a function of fastkam.plots",
-    "df": "to_pandas()", "to_dataframe": "to_pandas()",
 }
+# what the parts of this package use of one another, and completion does not show
+INTERNAL = {"equally_weighted", "found", "further", "kept", "known_beside", "labels_of", "mapped",
+            "places", "remember", "selected", "table", "weighted_table", "with_target_of"}
 
 
 class Result(Outputs):
@@ -193,7 +208,13 @@ class Result(Outputs):
             raise AttributeError(f"a Result has no {name!r}: use result[{name!r}]")
         if name in ELSEWHERE:
             raise AttributeError(f"a Result has no {name!r}: use {ELSEWHERE[name]}")
+        if not name.startswith("_") and not hasattr(type(self), name):
+            raise AttributeError(f"a Result has no {name!r}{near(name, dir(self))}", name=name)
         return object.__getattribute__(self, name)
+
+    def __dir__(self) -> list[str]:
+        """The names that completion shows."""
+        return [name for name in super().__dir__() if name not in INTERNAL]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the target, which may not be picklable."""

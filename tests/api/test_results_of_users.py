@@ -11,6 +11,8 @@ from scipy import stats
 
 import fastkam as fk
 from fastkam.diagnostics.weights import NO_SURROGATE
+from fastkam.problem.described import INTERNAL as INTERNAL_OF_PROBLEMS
+from fastkam.result import INTERNAL
 
 SHORT = {"draws": 100, "tune": 100, "chains": 2, "seed": 1, "sampler": "am", "search": False}
 
@@ -248,3 +250,22 @@ def test_names_of_other_packages_lead_to_ours(name, ours):
         getattr(result, name)
     assert not hasattr(result, "of_no_package")
     assert not hasattr(copy.copy(result), name)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: fk.sample(lambda x: -0.5 * x @ x, [0.0], draws=5, seed=1, progress=False),
+    lambda: fk.Problem(lambda a: -a * a, prior={"a": stats.norm()})], ids=["Result", "Problem"])
+def test_completion_shows_what_is_for_users(make):
+    """Every name that is shown exists; those that parts of the package share are left out."""
+    one = make()
+    shown = [name for name in dir(one) if not name.startswith("_")]
+    assert all(hasattr(one, name) for name in shown)
+    hidden = {name for name in object.__dir__(one) if not name.startswith("_")} - set(shown)
+    assert hidden == (INTERNAL if isinstance(one, fk.Result) else INTERNAL_OF_PROBLEMS)
+    assert not hidden & {"draws", "summary", "verdict", "sample_prior", "constrain", "logp"}
+
+
+def test_keys_of_a_result_are_completed():
+    one = fk.sample(lambda x: (-0.5 * x @ x, {"r": x @ x}), [0.0], names=["a"], draws=5, seed=1,
+                    progress=False)
+    assert one._ipython_key_completions_() == ["a", "r"]

@@ -31,6 +31,10 @@ def never(x):
     raise AssertionError("the density was called")
 
 
+def problem():
+    return fk.Problem(lambda a: -a * a, prior={"a": stats.norm()})
+
+
 class Communicator:
     """A stand-in for a communicator of mpi4py."""
 
@@ -215,6 +219,16 @@ CALLS = {
                          "prior['n'] must be continuous, and poisson is discrete: sum over"),
     "a parameter as an attribute": (lambda: run(names=["mean", "b"]).mean, AttributeError,
                                     "a Result has no 'mean': use result['mean']"),
+    "a conversion": (lambda: run().to_xarray, AttributeError, "use to_datatree(), or to_arviz()"),
+    "a log density": (lambda: run().logp, AttributeError, "no 'logp': use stats['lp']"),
+    "R-hat": (lambda: run().rhat, AttributeError, "use summary(), whose columns are r_hat, ess_bu"),
+    "a number of chains": (lambda: run().n_chains, AttributeError, "did you mean 'chains'?"),
+    "a misspelled attribute": (lambda: run().drwas, AttributeError, "did you mean 'draws'?"),
+    "no near attribute": (lambda: run().zzz, AttributeError, "a Result has no 'zzz'"),
+    "a prior predictive": (lambda: problem().prior_samples, AttributeError,
+                           "a Problem has no 'prior_samples': use constrain(sample_prior(n, rng))"),
+    "a method of other packages": (lambda: problem().log_prob, AttributeError, "use logp(z)"),
+    "a misspelled method": (lambda: problem().sampl_prior, AttributeError, "mean 'sample_prior'?"),
     "a moment": (lambda: run().mean, AttributeError, "a Result has no 'mean': use summary()"),
     "a plot of the package": (lambda: fk.plot_trace, AttributeError,
                               "did you mean 'plots.plot_trace'?"),
