@@ -1,5 +1,6 @@
 """The end of a run from the command line: its files, its table, and what to do next."""
 
+import re
 import sys
 import traceback
 
@@ -8,11 +9,18 @@ from fastkam.run.checkpoint import counts_in, draws_in
 from fastkam.run.files import place_of
 from fastkam.run.stored import StoredTrace
 
+# arguments of functions -> options
+OPTIONS = {"x0": "--init", "stop": "--time-limit, --ess", "executor": "--processes",
+           'on_error="reject"': "--on-error reject", "search=False": "--no-search",
+           **{name: f"--{name}" for name in (
+               "draws", "budget", "tune", "chains", "thin", "seed", "threads", "schedule", "names",
+               "evaluations", "checkpoint", "store")}}
+
 
 def ended(result, options, target, out):
     """Save a result, print it and write its report; return the exit code."""
     unsaved = keep(result, out)
-    report(result)
+    report(result, out, resuming(options, target, out))
     if unsaved is not None:
         say_unsaved(unsaved, result.status in ("complete", "stopped"), options, target, out)
         return 1
@@ -34,7 +42,7 @@ def failed(error, options, target, out):
     cause, frames = error.__cause__, own_frames(error.__cause__)
     if cause is not None and (frames is not None or not isinstance(cause, OSError)):
         traceback.print_exception(cause.with_traceback(frames))  # not that of a disk which is full
-    say(str(error).rpartition(";")[0] or str(error))
+    say(in_options(str(error).rpartition(";")[0] or str(error), resuming(options, target, out)))
     if error.result is not None:
         unsaved = keep(error.result, out)
         if unsaved is not None:
@@ -114,18 +122,42 @@ def kept(result):
 
 
 def how_to_resume(options, target, out):
+    """The command that continues the run, as a sentence."""
+    return f"to go on: {resuming(options, target, out)}"
+
+
+def resuming(options, target, out):
     """The command that continues the run."""
     more = " --vectorized" if options.vectorized else ""
-    return f"to go on: fastkam resume {out} --target {target}{more}"
+    return f"fastkam resume {out} --target {target}{more}"
 
 
-def report(result):
+def in_options(text, resume):
+    """A text for users of Python, with options and the command `resume` where they say the same."""
+    text = re.sub(r"result\.resume\((\w*)[^()]*\)",
+                  lambda call: f"{resume} --draws N" if call[1] == "draws" else resume, text)
+    text = re.sub(r"\b(\w+)=(?=[,)])", lambda name: OPTIONS.get(name[1], name[0]), text)
+    text = re.sub(r"^(\w+)(?= must )", lambda name: OPTIONS.get(name[1], name[0]), text)
+    text = re.sub(r'\bsampler="(\w+)"', r"--sampler \1", text)
+    return re.sub(r'\b(on_error="reject"|search=False)', lambda name: OPTIONS[name[0]], text)
+
+
+def print_table(result, names, file, resume):
+    """Print the summary of a result, with what to do in terms of the command line."""
+    table = result.summary(names)
+    table.notes = [in_options(note, resume) for note in table.notes]
+    print(table)
+    if any("result." in note for note in table.notes):
+        print(f"(In Python: result = fastkam.load({str(file)!r}))")
+
+
+def report(result, out, resume):
     """Print the table, the speed, and the rejected points."""
     from fastkam.demo.report import speed
     from fastkam.diagnostics.checks import rejected_points
 
     if result.draws.shape[1]:
-        print(result.summary())
+        print_table(result, None, out, resume)
         print()
     print(speed(result))
     points = rejected_points(result)

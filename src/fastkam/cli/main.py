@@ -13,7 +13,7 @@ from typing import Any
 
 from fastkam._version import __version__
 from fastkam.arguments import check_integer
-from fastkam.cli.ending import ended, failed
+from fastkam.cli.ending import ended, failed, in_options, print_table, resuming
 from fastkam.cli.options import (
     UsageError,
     find_target,
@@ -26,6 +26,8 @@ from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
 from fastkam.run.files import check_output, check_path, place_of
 from fastkam.run.stored import StoredTrace
+
+TO_RESUME = "fastkam resume {} --target MODULE:FUNCTION"
 
 
 def main(argv=None):
@@ -58,7 +60,7 @@ def say_warning(show, message, *where, **more):
     result: Any = message.result
     if result is None or (result.status != "interrupted" and not any(
             one.text in str(message) for one in result.warnings)):
-        print(f"fastkam: {message}", file=sys.stderr)
+        print(f"fastkam: {in_options(str(message), TO_RESUME.format('FILE'))}", file=sys.stderr)
 
 
 def attached(argv):
@@ -286,7 +288,9 @@ def how_to_run(options):
 def say_choice(options, result):
     """Return the result, after printing the sampler if it was chosen automatically."""
     if options.sampler == "auto":
-        print(f"Sampler: {result.search[-1]}.")
+        name = type(result.sampler).__name__
+        chosen = [line for line in result.search if line.startswith(name)]
+        print(f"Sampler: {chosen[-1]}.")
     return result
 
 
@@ -385,7 +389,7 @@ def finish(options, target, out, run):
     except SamplingError as error:
         return failed(error, options, target, out)
     except (TypeError, ValueError, OSError, ImportError) as error:
-        raise UsageError(error) from error
+        raise UsageError(in_options(str(error), resuming(options, target, out))) from error
     return ended(result, options, target, out)
 
 
@@ -398,10 +402,12 @@ def summary(options):
     check_suffix(options.report)
     try:
         result = load(options.file)
+        resume = TO_RESUME.format(options.file)
         if result.draws.shape[1]:
-            print(result.summary(options.names or None))
+            print_table(result, options.names or None, options.file, resume)
         else:
-            print(repr(result), *(one.text for one in result.warnings), sep="\n")
+            print(repr(result), *(in_options(one.text, resume) for one in result.warnings),
+                  sep="\n")
         if options.report:
             result.report(options.report)
     except (ValueError, OSError, ImportError) as error:
