@@ -23,6 +23,8 @@ def __getattr__(name):
             known = {one.lower(): f"plots.{one}" for one in _find("plots").__all__}
         near = get_close_matches(name.lower(), known, 1)
         mend = f": did you mean {known[near[0]]!r}?" if near else ""
+        if name.lower() in ("prior", "priors", "distributions", "normal", "uniform", "halfnormal"):
+            mend = ": priors are distributions of scipy.stats, as prior={'a': stats.norm(0, 1)}"
         if not name.startswith("_") and hasattr(_find("Result"), name):
             mend = f": results have it, result.{name}"
         raise AttributeError(f"{error}{mend}", name=name) from None

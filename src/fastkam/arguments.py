@@ -62,6 +62,10 @@ OF_NOISE = {"rng", "u", "noise", "generator", "noisy", "n_aux", "estimator", "ps
 AN_ESTIMATE = ("a density that is estimated with random numbers is passed as "
                "fastkam.Target.from_estimator(f), with an argument rng of f")
 
+# names of arguments by which other packages take the gradient
+OF_GRADIENT = {"gradient", "grad", "jac", "dlogp", "grad_log_prob", "logp_grad", "gradient_fn"}
+A_GRADIENT = "the gradient is returned by the function itself, as the pair (log density, gradient)"
+
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
@@ -88,7 +92,7 @@ def check_call(
         return
     for name in named:
         if name not in parameters:
-            near_one = near(name, parameters)
+            near_one = "" if name in OF_GRADIENT else near(name, parameters)
             others = [one for one in parameters if one != "self"]
             known = "" if near_one else f"; it has {', '.join(others) or 'none'}"
             if known and "sampler" in parameters:
@@ -96,6 +100,8 @@ def check_call(
                           "sampler=fk.NUTS(max_tree_depth=8)")
             if name in OF_NOISE and "target" in parameters and not near_one:
                 known = f"; {AN_ESTIMATE}"
+            if name in OF_GRADIENT and "target" in parameters:
+                known = f"; {A_GRADIENT}"
             raise TypeError(f"{who} has no argument {name!r}{near_one}{known}")
     by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
     own = "self" in by_place

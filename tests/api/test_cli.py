@@ -353,7 +353,7 @@ MISTAKES = {
                    "target_acceptance must be a number, not 'high'"),
     "no class": (["our_model:logp", "--set", "proposal_cov=Thing(2)"], "--set knows no 'Thing'"),
     "draws": (["our_model:logp", "--draws", "0"], "draws must be at least 1, not 0"),
-    "names": (["our_model:logp", "--names", "a"], "names and shapes describe 1 coordinates"),
+    "names": (["our_model:logp", "--names", "a"], "names and shapes describe 1 coordinate,"),
     "out": (["our_model:logp", "--out", "no/where.fk"], "--out must be a file in a folder"),
 }
 

@@ -54,7 +54,9 @@ def test_estimates(name, n_aux):
 def test_estimates_at_one_point():
     """The noise of the chain changes although its proposals are the same numbers as its state."""
     target = fk.Target.from_estimator(lambda x, u: (0.1 * u[0], {"noise": u[0]}), 1, 1)
-    result = run(target, x0=np.ones(1), sampler=fk.RandomWalk(proposal_cov=1e-300), search=False)
+    with pytest.warns(fk.SamplingWarning, match="No chain ever moved"):
+        result = run(target, x0=np.ones(1), sampler=fk.RandomWalk(proposal_cov=1e-300),
+                     search=False)
     np.testing.assert_array_equal(result.draws, 1)
     np.testing.assert_array_equal(0.1 * result.extras["noise"], result.stats["lp"])
     assert len(np.unique(result.extras["noise"])) > 50
@@ -200,6 +202,7 @@ def test_a_derived_quantity_that_fails():
     (lambda x: (0.0, x, x), "must be one real number.*tuple"),
     (lambda x: (0.0, x, {}, {}), "must be one real number.*tuple"),
     (lambda x: (0.0, {"a": "text"}), "extras must be numbers or arrays.*'a'"),
+    (lambda x: (0.0, {"a": [1, [2]]}), r"extras must be numbers or arrays.*'a': \[1, \[2\]\]"),
     (lambda x: (0.0, {"a": 1j}), "extras must be numbers or arrays.*'a'"),
     (lambda x: (0.0, {1: 1.0}), "extras must be numbers or arrays.*1"),
     (lambda x: (0.0, {"a": x[: 1 + (x[0] > 0)]}), "extras must be alike at every point: 'a'"),

@@ -51,6 +51,13 @@ class Summary:
                               if name in self.labels else near(name, self.columns)))
         return self.columns[name]
 
+    def __getattr__(self, name):
+        """Refuse the name of a column, which is no attribute."""
+        columns = self.__dict__.get("columns", ())
+        if name in columns:
+            raise AttributeError(f"a Summary has no {name!r}: use summary[{name!r}]", name=name)
+        raise AttributeError(f"a Summary has no {name!r}{near(name, columns)}", name=name)
+
     def keys(self):
         """Return the names of the columns."""
         return self.columns.keys()

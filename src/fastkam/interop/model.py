@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_generator, check_integer
+from fastkam.arguments import check_generator, check_integer, counted
 from fastkam.density.target import Target
 from fastkam.problem.call import Derived
 from fastkam.problem.coordinates import Coordinates
@@ -86,7 +86,7 @@ class Model(Described):
             raise ValueError(f"x0 must have shape ({self.n_x},) or (chains, {self.n_x}), not "
                              f"{x.shape}: the parameters are {self.shapes}")
         if x.ndim == 2 and len(x) != chains:
-            raise ValueError(f"x0 has {len(x)} rows, but there are {chains} chains")
+            raise ValueError(f"x0 has {counted(len(x), 'row')}, but there are {chains} chains")
         self.check_support("x0", x)
         z = self.coordinates.unconstrain(x, "x0")
         return np.array(np.broadcast_to(z, (chains, self.dim)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_list, shown
+from fastkam.arguments import check_list, counted, shown
 
 Array = NDArray[np.float64]
 
@@ -81,7 +81,8 @@ def bounds_in_order(bounds: Any, d: int) -> tuple[Array, Array]:
         raise ValueError("bounds must be a list of pairs (low, high), one per coordinate, as "
                          f"[{shown(tuple(rows))}], not {shown(bounds)}")
     if len(rows) != d:
-        raise ValueError(f"bounds has {len(rows)} pairs (low, high), but there are {d} coordinates")
+        raise ValueError(f"bounds has {counted(len(rows), 'pair')} (low, high), but x has "
+                         f"{counted(d, 'coordinate')}")
     pairs = [pair(f"bounds[{i}]", row) for i, row in enumerate(rows)]
     if any(low.ndim for low, _ in pairs):
         raise ValueError("bounds must be pairs of numbers, one a coordinate; those of arrays are "

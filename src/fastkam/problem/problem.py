@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from fastkam._core.density.joined import ZeroTarget
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.density.target import Target as CompiledTarget
-from fastkam.arguments import check_flag, check_generator, check_integer, real_array, shown
+from fastkam.arguments import (
+    check_flag,
+    check_generator,
+    check_integer,
+    counted,
+    real_array,
+    shown,
+)
 from fastkam.density.estimator import Estimator
 from fastkam.density.forms import as_target
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
@@ -385,9 +392,9 @@ class Problem(Described):
                 raise ValueError(f"x0 must have shape ({self.n_x},) or (chains, {self.n_x}), not "
                                  f"{x.shape}")
             if x.ndim == 2 and len(x) != chains:
-                raise ValueError(f"x0 has {len(x)} rows, but there are {chains} chains: give one "
-                                 "point (d,) for all chains, or draws (m, n, d) to choose from as "
-                                 "x0[None]")
+                raise ValueError(f"x0 has {counted(len(x), 'row')}, but there are {chains} chains: "
+                                 "give one point (d,) for all chains, or draws (m, n, d) to choose "
+                                 "from as x0[None]")
             z = self.coordinates.unconstrain(x, "x0")
             return np.array(np.broadcast_to(z, (chains, self.dim)))
         target = self.target()

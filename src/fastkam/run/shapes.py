@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_integer, real_array, shown
+from fastkam.arguments import check_integer, counted, real_array, shown
 
 OF_ARVIZ = ("chain", "draw")
 RESERVED = ("", "lp", *OF_ARVIZ)  # names that tables of results have for others
@@ -183,8 +183,10 @@ def check_layout(names: Any, shapes: Any, dims: Any, coords: Any, d: int) -> Lay
              shape_from(name, dims.get(name, []), coords, mend) for name in names}
     size = sum(int(np.prod(shape)) for shape in found.values())
     if size != d:
-        raise ValueError(f"names and shapes describe {size} coordinates, but x0 has {d}: the "
-                         f"parameters would be {found}, each with its shape{mend}")
+        some = counted(size, "coordinate")
+        one = f"; for one array give shapes={ {names[0]: d} }" if found == {names[0]: ()} else ""
+        raise ValueError(f"names and shapes describe {some}, but x0 has {d}: the parameters would "
+                         f"be {found}, each with its shape{one}{mend}")
     check_sizes(found, {name: some for name, some in dims.items() if name in found}, coords)
     return Layout(found, dims, coords)
 

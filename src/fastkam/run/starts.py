@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_array, plain_seed, real_array, shown
+from fastkam.arguments import check_array, counted, plain_seed, real_array, shown
 
 
 def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
@@ -24,7 +24,7 @@ def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
         mend = ": give its transpose, x0.T" if x0.shape[1] == chains and len(x0) > 1 else (
             f": give chains={len(x0)}, or one point (d,) for all chains, or draws (m, n, d) from "
             "which to choose, as x0[None]")
-        raise ValueError(f"x0 has {len(x0)} rows, but there are {chains} chains{mend}")
+        raise ValueError(f"x0 has {counted(len(x0), 'row')}, but there are {chains} chains{mend}")
     return check_array("x0", np.broadcast_to(x0, (chains, x0.shape[-1])),
                        shape=(chains, x0.shape[-1]))
 

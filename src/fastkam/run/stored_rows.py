@@ -13,7 +13,7 @@ from fastkam._core.density.extras import unpacked
 from fastkam._core.numerics.elementary import exp
 from fastkam.run.lazy import StoredArray, number, read_column
 from fastkam.run.records import Fields, Records
-from fastkam.run.trace import COLUMNS, TYPES, AnyTrace, Trace
+from fastkam.run.trace import COLUMNS, TYPES, AnyTrace, Stats, Trace
 from fastkam.stores import Store
 from fastkam.stores.store import Rows
 
@@ -95,9 +95,9 @@ class StoredRows(AnyTrace):
     def stats(self) -> dict[str, StoredArray]:
         """Statistics of each state, {name: (chains, draws)}; {} if they were not recorded."""
         if self.stat_names is None:
-            return {}
+            return Stats()
         rows = self.rows
-        named = {
+        named: dict[str, StoredArray] = {
             "lp": self.column("logp", rows),
             "acceptance_rate": self.column("log_ratio", rows).mapped(
                 lambda some: exp(np.minimum(some, 0.0))),
@@ -105,7 +105,7 @@ class StoredRows(AnyTrace):
         }
         for i, name in enumerate(self.stat_names):
             named[name] = self.column("extra", rows).mapped(partial(one_of, i, TYPES.get(name)))
-        return named
+        return Stats(named)
 
     @property
     def extras(self) -> dict[str, StoredArray]:

@@ -12,6 +12,7 @@ from fastkam._core.density.extras import width
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form, check_names, check_range
 from fastkam._core.numerics.elementary import exp
+from fastkam.arguments import near, shown
 from fastkam.run.lazy import read_only
 from fastkam.run.records import Fields, Records
 
@@ -22,6 +23,14 @@ COLUMNS = ("x", "logp", "log_ratio", "accepted", "extra")
 # ranges of the arrays of a file
 COUNT = Field("rows that are filled", ("chains",), "i8", least=0, most="rows")
 FLAG = Field("whether the proposal was accepted", ("rows",), "i1", least=0, most=1)
+
+
+class Stats(dict[str, Any]):
+    """Statistics by name."""
+
+    def __missing__(self, name: object) -> Any:
+        there = f"there are {list(self)}" if self else "they were not recorded (keep_stats=False)"
+        raise KeyError(f"there is no statistic {shown(name)}; {there}{near(name, self)}")
 
 
 class AnyTrace:
@@ -107,7 +116,7 @@ class Trace(AnyTrace):
         {} if they were not recorded.
         """
         if self.stat_names is None:
-            return {}
+            return Stats()
         rows = self.rows
         named: dict[str, NDArray[Any]] = {
             "lp": self.logp[:, :rows],
@@ -117,7 +126,7 @@ class Trace(AnyTrace):
         for i, name in enumerate(self.stat_names):
             column = self.extra[:, :rows, i]
             named[name] = column.astype(TYPES[name]) if name in TYPES else column
-        return {name: read_only(values) for name, values in named.items()}
+        return Stats({name: read_only(values) for name, values in named.items()})
 
     @property
     def extras(self) -> dict[str, NDArray[Any]]:

@@ -27,7 +27,11 @@ def fields_of(extras, lead=()):
 def as_array(name, value):
     """Return a value of extras as an array, with NaN for masked elements."""
     if not is_masked(value):
-        return np.asarray(value)
+        try:
+            return np.asarray(value)
+        except ValueError:  # a list of lists of different lengths
+            raise TypeError("extras must be numbers or arrays of them by names, not "
+                            f"{name!r}: {value!r:.100}") from None
     array = np.ma.asarray(value)
     if array.dtype.kind != "f":
         raise TypeError(f"extras of integers must have no masked elements, and {name!r} is {value}")
