@@ -276,7 +276,7 @@ class Recorded:
         return [*self.shapes, *self.extras]
 
     def _ipython_key_completions_(self) -> list[str]:
-        """What IPython completes in ``result["``."""
+        """Return the names that IPython completes in ``result["``."""
         return self.keys()
 
     @property
