@@ -83,6 +83,22 @@ def near(name: Any, known: Iterable[str]) -> str:
     return f": did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
+def no_attribute(
+    made: Any, name: str, elsewhere: Mapping[str, str], more: Iterable[str] = ()
+) -> Any:
+    """Raise AttributeError, and name an attribute of ours: that by `elsewhere`, or a near one.
+
+    Near names are looked for among the attributes, and `more`. The error of a property of that name
+    is raised as it is.
+    """
+    kind = f"a {type(made).__name__} has no {name!r}"
+    if name in elsewhere:
+        raise AttributeError(f"{kind}: use {elsewhere[name]}", name=name)
+    if not name.startswith("_") and not hasattr(type(made), name):
+        raise AttributeError(f"{kind}{near(name, [*dir(made), *more])}", name=name)
+    return object.__getattribute__(made, name)
+
+
 def check_call(
     who: str, signature: inspect.Signature, places: tuple[Any, ...], named: Mapping[str, Any]
 ) -> None:
@@ -92,7 +108,8 @@ def check_call(
         return
     for name in named:
         if name not in parameters:
-            near_one = "" if name in OF_GRADIENT else near(name, parameters)
+            of_gradient = name in OF_GRADIENT and "target" in parameters
+            near_one = "" if of_gradient else near(name, parameters)
             others = [one for one in parameters if one != "self"]
             known = "" if near_one else f"; it has {', '.join(others) or 'none'}"
             if known and "sampler" in parameters:
@@ -100,7 +117,7 @@ def check_call(
                           "sampler=fk.NUTS(max_tree_depth=8)")
             if name in OF_NOISE and "target" in parameters and not near_one:
                 known = f"; {AN_ESTIMATE}"
-            if name in OF_GRADIENT and "target" in parameters:
+            if of_gradient:
                 known = f"; {A_GRADIENT}"
             raise TypeError(f"{who} has no argument {name!r}{near_one}{known}")
     by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]

@@ -122,7 +122,7 @@ class Parameters(metaclass=Owning):
 
 
 def brief(value: Any) -> str:
-    """The repr of a parameter; of a large array, such as a fitted covariance, only the shape."""
+    """Return the repr of a parameter; of an array of many elements only the shape."""
     if isinstance(value, np.ndarray) and value.size > MOST_ELEMENTS:
         return f"<array {value.shape}>"
     return repr(value)

@@ -14,7 +14,7 @@ from fastkam.arguments import (
     check_integer,
     checked_names,
     counted,
-    near,
+    no_attribute,
     shown,
 )
 from fastkam.density.forms import target_of, with_surrogate
@@ -62,8 +62,9 @@ QUANTILES, FIGURES = "summary(quantiles=)", "report(), or a function of fastkam.
 ELSEWHERE = {
     **dict.fromkeys(["get_chain", "chain", "flatchain", "flat", "get_samples", "samples",
                      "samples_equal", "values"], FLAT),
-    **dict.fromkeys(["get_log_prob", "log_prob", "lnprobability", "logl", "logp", "lp", "log_p",
-                     "log_density", "log_posterior", "log_likelihood", "loglike"], LOG_DENSITY),
+    **dict.fromkeys(["get_log_prob", "log_prob", "lnprobability", "logp", "lp", "log_p",
+                     "log_density", "log_posterior"], LOG_DENSITY),
+    **dict.fromkeys(["log_likelihood", "loglike", "logl"], "problem.log_likelihood(x) of a draw x"),
     **dict.fromkeys(["posterior", "to_xarray", "to_dataset", "to_inference_data",
                      "to_inferencedata", "idata"], TREE),
     **dict.fromkeys(["ess", "r_hat", "rhat", "ess_bulk", "ess_tail", "mcse", "n_eff"], COLUMNS),
@@ -206,11 +207,7 @@ class Result(Outputs):
         """Refuse a name of other packages with ours, and that of a parameter."""
         if "state" in self.__dict__ and name in self.names:
             raise AttributeError(f"a Result has no {name!r}: use result[{name!r}]")
-        if name in ELSEWHERE:
-            raise AttributeError(f"a Result has no {name!r}: use {ELSEWHERE[name]}")
-        if not name.startswith("_") and not hasattr(type(self), name):
-            raise AttributeError(f"a Result has no {name!r}{near(name, dir(self))}", name=name)
-        return object.__getattribute__(self, name)
+        return no_attribute(self, name, ELSEWHERE)
 
     def __dir__(self) -> list[str]:
         """The names that completion shows."""

@@ -75,6 +75,9 @@ def test_a_bad_value_names_the_option(folder, capsys, words, message):
     ('or try sampler="jumps" or', "or try --sampler jumps or"),
     ('give bounds= and transforms="periodic"', 'give bounds= and transforms="periodic"'),
     ("leave it out (bounds=, prior=)", "leave it out (bounds=, prior=)"),
+    ("continue it by fk.resume('a/b', target=...), or",
+     "continue it by fastkam resume 'a/b' --target MODULE:FUNCTION, or"),
+    ("sampler must be a name", "--sampler must be a name"),
 ])
 def test_texts_of_the_library(text, told):
     assert in_options(text, "RESUME") == told

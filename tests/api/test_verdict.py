@@ -9,6 +9,7 @@ from runs import sample
 
 import fastkam as fk
 from fastkam.diagnostics import Finding, Verdict
+from fastkam.diagnostics.agreement import WRONG_OF_FEW
 from fastkam.errors import ConvergenceWarning
 
 
@@ -73,6 +74,21 @@ def test_chains_far_apart_are_wrong_though_their_draws_are_few():
         result = fk.sample(normal, [[0.0], [100.0], [200.0], [300.0]], sampler="rwm", draws=50,
                            tune=1, search=False, seed=1, progress=False)
     assert result.verdict().status == "wrong"
+
+
+@pytest.mark.parametrize("n", [25, 99])
+def test_few_good_draws_are_not_wrong(n):
+    """The largest R-hat of 20 000 coordinates with independent draws is well below the limit."""
+    x = np.random.default_rng(1).standard_normal((2, n, 20_000))
+    assert fk.diagnostics.r_hat(x).max() < 0.75 * WRONG_OF_FEW
+
+
+def test_the_draws_of_a_short_run_are_doubtful():
+    with pytest.warns(ConvergenceWarning, match="effective sample size"):
+        result = fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(5), draws=25, seed=1,
+                           progress=False)
+    assert result.summary()["r_hat"].max() > 1.1
+    assert result.verdict().status == "doubtful"
 
 
 def test_few_draws_at_one_point_are_wrong():

@@ -21,11 +21,11 @@ def make():
 
 
 def named():
-    """The figures that the pages show."""
+    """The figures of this folder that the pages show."""
     pages = [FIGURES.parents[1] / "README.md", *FIGURES.parent.glob("*.md")]
     links = [link for page in pages for link in re.findall(r"!\[[^]]+\]\(([^)]+)\)",
                                                            page.read_text())]
-    return {Path(link).stem for link in links}
+    return {Path(link).stem for link in links if Path(link).parent.name == "figures"}
 
 
 def test_each_figure_is_shown():

@@ -13,14 +13,14 @@ from fastkam.run.stored import StoredTrace
 OPTIONS = {"x0": "--init", "stop": "--time-limit, --ess", "executor": "--processes",
            'on_error="reject"': "--on-error reject", "search=False": "--no-search",
            **{name: f"--{name}" for name in (
-               "draws", "budget", "tune", "chains", "thin", "seed", "threads", "schedule", "names",
-               "evaluations", "checkpoint", "store")}}
+               "sampler", "draws", "budget", "tune", "chains", "thin", "seed", "threads",
+               "schedule", "names", "evaluations", "checkpoint", "store")}}
 
 
 def ended(result, options, target, out):
     """Save a result, print it and write its report; return the exit code."""
     unsaved = keep(result, out)
-    report(result, out, resuming(options, target, out))
+    report(result, out if unsaved is None else None, resuming(options, target, out))
     if unsaved is not None:
         say_unsaved(unsaved, result.status in ("complete", "stopped"), options, target, out)
         return 1
@@ -122,20 +122,22 @@ def kept(result):
 
 
 def how_to_resume(options, target, out):
-    """The command that continues the run, as a sentence."""
+    """Return the command that continues the run, as a sentence."""
     return f"to go on: {resuming(options, target, out)}"
 
 
 def resuming(options, target, out):
-    """The command that continues the run."""
+    """Return the command that continues the run."""
     more = " --vectorized" if options.vectorized else ""
     return f"fastkam resume {out} --target {target}{more}"
 
 
 def in_options(text, resume):
-    """A text for users of Python, with options and the command `resume` where they say the same."""
+    """Put options and the command `resume` into a text for users of Python."""
     text = re.sub(r"result\.resume\((\w*)[^()]*\)",
                   lambda call: f"{resume} --draws N" if call[1] == "draws" else resume, text)
+    text = re.sub(r"fk\.resume\(('[^']*')[^()]*\)",
+                  r"fastkam resume \1 --target MODULE:FUNCTION", text)
     text = re.sub(r"\b(\w+)=(?=[,)])", lambda name: OPTIONS.get(name[1], name[0]), text)
     text = re.sub(r"^(\w+)(?= must )", lambda name: OPTIONS.get(name[1], name[0]), text)
     text = re.sub(r'\bsampler="(\w+)"', r"--sampler \1", text)
@@ -143,11 +145,14 @@ def in_options(text, resume):
 
 
 def print_table(result, names, file, resume):
-    """Print the summary of a result, with what to do in terms of the command line."""
+    """Print the summary of a result, with what to do in terms of the command line.
+
+    `file` is None if the result could not be saved.
+    """
     table = result.summary(names)
     table.notes = [in_options(note, resume) for note in table.notes]
     print(table)
-    if any("result." in note for note in table.notes):
+    if file is not None and any("result." in note for note in table.notes):
         print(f"(In Python: result = fastkam.load({str(file)!r}))")
 
 

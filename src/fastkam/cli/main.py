@@ -290,7 +290,7 @@ def say_choice(options, result):
     if options.sampler == "auto":
         name = type(result.sampler).__name__
         chosen = [line for line in result.search if line.startswith(name)]
-        print(f"Sampler: {chosen[-1]}.")
+        print(f"Sampler: {(chosen or [name])[-1]}.")
     return result
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fastkam.diagnostics.look import NAMED, Finding, listed
 
 MOST_R_HAT, WRONG_R_HAT = 1.01, 1.1
+WRONG_OF_FEW = 2.0  # R-hat of 25 to 99 draws; of independent ones it is at most about 1.3
 LEAST_ESS = 400
 
 IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a bend?), and "
@@ -18,7 +19,8 @@ RUN_LONGER = f"The chains do not agree yet: run longer (tune=, draws=); {IF_IT_S
 
 
 def r_hats(
-    labels: list[str], r_hat: NDArray[np.float64], advice: str = RUN_LONGER
+    labels: list[str], r_hat: NDArray[np.float64], advice: str = RUN_LONGER,
+    wrong: float = WRONG_R_HAT,
 ) -> Finding | None:
     """Return a finding for coordinates on which the chains disagree."""
     bad = np.flatnonzero(r_hat > MOST_R_HAT)
@@ -30,7 +32,7 @@ def r_hats(
     return Finding(
         "r_hat", f"R-hat is above {MOST_R_HAT}: {listed(values, len(bad))}. {advice}",
         tuple(labels[i] for i in bad),
-        status="wrong" if r_hat[bad[0]] > WRONG_R_HAT else "doubtful")
+        status="wrong" if r_hat[bad[0]] > wrong else "doubtful")
 
 
 def sizes(labels: list[str], columns: Any) -> Finding | None:
@@ -48,7 +50,7 @@ def sizes(labels: list[str], columns: Any) -> Finding | None:
         tuple(labels[i] for i in bad))
 
 
-def of_columns(labels: list[str], columns: Any) -> list[Finding]:
+def of_columns(labels: list[str], columns: Any, wrong: float = WRONG_R_HAT) -> list[Finding]:
     """Return findings on the agreement of chains and the number of draws, from a summary."""
-    return [one for one in (r_hats(labels, columns["r_hat"]), sizes(labels, columns))
+    return [one for one in (r_hats(labels, columns["r_hat"], wrong=wrong), sizes(labels, columns))
             if one is not None]

@@ -12,7 +12,7 @@ from fastkam import errors
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.arguments import counted
 from fastkam.diagnostics.adaptation import unsettled
-from fastkam.diagnostics.agreement import IF_IT_STAYS, WRONG_R_HAT, of_columns
+from fastkam.diagnostics.agreement import IF_IT_STAYS, WRONG_OF_FEW, WRONG_R_HAT, of_columns
 from fastkam.diagnostics.doubts import (
     FEWEST_CHAINS,
     FEWEST_ROWS,
@@ -227,7 +227,7 @@ def of_short_run(look: Look) -> list[Finding]:
     if look.state.status != "complete" or rows < FEWEST_MEASURED or chains >= FEWEST_CHAINS:
         return []
     which, columns = look.measured
-    return of_columns([look.labels[i] for i in which], columns)
+    return of_columns([look.labels[i] for i in which], columns, WRONG_OF_FEW)
 
 
 def noisy(look: Look, found: list[Finding]) -> Iterator[Finding]:

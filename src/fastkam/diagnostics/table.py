@@ -6,7 +6,7 @@ from textwrap import wrap
 
 import numpy as np
 
-from fastkam.arguments import import_extra, near, shown
+from fastkam.arguments import import_extra, near, no_attribute, shown
 
 MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10
@@ -54,9 +54,8 @@ class Summary:
     def __getattr__(self, name):
         """Refuse the name of a column, which is no attribute."""
         columns = self.__dict__.get("columns", ())
-        if name in columns:
-            raise AttributeError(f"a Summary has no {name!r}: use summary[{name!r}]", name=name)
-        raise AttributeError(f"a Summary has no {name!r}{near(name, columns)}", name=name)
+        return no_attribute(self, name, {one: f"summary[{one!r}]" for one in columns},
+                            columns)
 
     def keys(self):
         """Return the names of the columns."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import near, real_array
+from fastkam.arguments import no_attribute, real_array
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -21,15 +21,14 @@ Array = NDArray[np.float64]
 
 # names of other packages -> ours
 ELSEWHERE = {
-    **dict.fromkeys(["sample_prior_predictive", "prior_predictive", "sample_from_prior",
-                     "draw_prior", "prior_samples"], "constrain(sample_prior(n, rng))"),
+    **dict.fromkeys(["sample_from_prior", "draw_prior", "prior_samples"],
+                    "constrain(sample_prior(n, rng))"),
     **dict.fromkeys(["sample", "draw", "run", "fit"], "fastkam.sample(problem)"),
     **dict.fromkeys(["log_prob", "log_density", "log_posterior", "logpdf", "lnprob"], "logp(z)"),
     **dict.fromkeys(["gradient", "grad", "log_density_gradient"], "logp_grad(z)"),
     **dict.fromkeys(["d", "ndim", "n_dim"], "dim"),
     **dict.fromkeys(["transform", "to_unconstrained", "param_unconstrain"], "unconstrain(x)"),
-    **dict.fromkeys(["inverse_transform", "to_constrained", "param_constrain", "prior_transform"],
-                    "constrain(z)"),
+    **dict.fromkeys(["inverse_transform", "to_constrained", "param_constrain"], "constrain(z)"),
 }
 # what the parts of this package use of one another, and completion does not show
 INTERNAL = {"arrange", "as_array", "beside", "called", "called_estimator", "derived_call",
@@ -59,12 +58,7 @@ class Described(ABC):
 
     def __getattr__(self, name: str) -> Any:
         """Refuse a name of other packages with ours, and others with one that is near."""
-        kind = type(self).__name__
-        if name in ELSEWHERE:
-            raise AttributeError(f"a {kind} has no {name!r}: use {ELSEWHERE[name]}", name=name)
-        if not name.startswith("_") and not hasattr(type(self), name):
-            raise AttributeError(f"a {kind} has no {name!r}{near(name, dir(self))}", name=name)
-        return object.__getattribute__(self, name)
+        return no_attribute(self, name, ELSEWHERE)
 
     def __dir__(self) -> list[str]:
         """The names that completion shows."""
