@@ -175,6 +175,23 @@ def test_draws_that_a_density_lets_pass_are_read_again(tmp_path):
         fk.load(path)
 
 
+def test_statistics_are_those_of_the_first_part(tmp_path):
+    """A statistic of a sampler in Python may have the name of one of another part."""
+    class Negative(fk.PythonSampler):
+        FIELDS = {"size": Field("anything", stat="step_size")}
+
+        def start(self, x0):
+            self.size = -1.0
+
+        def propose(self, x, rng):
+            return x + rng.standard_normal(self.d)
+
+    path, sampler = tmp_path / "good.fk", fk.samplers.Scout(main=Negative(), scout="kam")
+    fk.sample(runs_in_files.Density(), np.ones(2), sampler=sampler, search=False, draws=20, tune=5,
+              chains=2, seed=1, progress=False, diagnose=False).save(path)
+    assert (fk.load(path, sampler=sampler).stats["step_size"] == -1).all()
+
+
 def test_a_compressed_file_takes_no_memory(tmp_path):
     """A file of some 100 kB whose arrays would take 100 MB."""
     path = tmp_path / "small.fk"

@@ -179,12 +179,13 @@ def check_rows(run: RunState) -> None:
 
 
 def fields_of(sampler: Sampler) -> dict[str, Field]:
-    """The fields that a compiled sampler and its parts record, by the names of the statistics."""
+    """Find the fields of a compiled sampler's statistics, by their names.
+
+    Of the parts of a sampler, only the statistics of the first are recorded.
+    """
     if isinstance(sampler, PythonSampler):
         return {}
-    found: dict[str, Field] = {}
-    for part in sampler.parts() if isinstance(sampler, Composite) else ():
-        found |= fields_of(part)
+    found = fields_of(sampler.parts()[0]) if isinstance(sampler, Composite) else {}
     table = sampler.kernel_class().FIELDS if sampler.KERNEL else {}
     return found | {field.stat: field for field in table.values() if field.stat}
 
