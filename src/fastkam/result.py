@@ -48,7 +48,7 @@ from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.samplers.importance import ImportanceWeighted
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.stores.store import Store, as_store, check_no_state
+from fastkam.stores.store import Store, as_store, check_outside
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -200,7 +200,7 @@ class Result(Outputs):
         if path is None:
             raise TypeError("path must be the path of a file, not None")
         check_path("path", path, result=True)
-        check_no_state("path", path)
+        check_outside("path", path)
         write(path, self.state, whole=True)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,5 +1,7 @@
 """Rules that end a run of the command line, and numbers of its options."""
 
+import sys
+
 import pytest
 
 import fastkam as fk
@@ -54,6 +56,16 @@ def test_mistakes(folder, capsys, words, expected):
     assert run("sample", "our_rules:logp", *words) == 2
     assert expected in capsys.readouterr().err
     assert not list(folder.glob("*.fk"))
+
+
+def test_a_result_inside_a_store_is_refused_before_the_run(folder, capsys):
+    some = ["our_rules:logp", "--draws", "20", "--tune", "5"]
+    assert run("sample", *some, "--store", "st") == 0
+    (folder / "our_rules.py").write_text("def logp(x):\n    raise SystemExit\n")
+    sys.modules.pop("our_rules")
+    assert run("sample", *some, "--out", "st/state.npz") == 2
+    assert "fastkam: --out must be a file outside of the store" in capsys.readouterr().err
+    assert fk.load("st").draws.shape[1] == 20
 
 
 def test_whole_numbers():

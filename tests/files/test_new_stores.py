@@ -241,12 +241,15 @@ def test_names_that_no_file_of_a_result_can_have(tmp_path, bad):
     assert os.listdir(tmp_path) == []
 
 
-def test_the_state_of_a_store_is_not_replaced(place):
-    """Without it the draws in the store could not be read."""
+def test_no_file_of_a_store_is_replaced(place):
+    """Without its state the draws in the store could not be read, and without its lock two runs
+    could write it.
+    """
     result = fk.sample(normal, np.ones(2), store=place, **RUN)
-    path = result.trace.store.state_path
-    with pytest.raises(ValueError, match="path must be another file than the state in the store"):
-        result.save(path)
-    with pytest.raises(ValueError, match="checkpoint must be another file than the state in the"):
-        fk.sample(never, np.ones(2), checkpoint=path, **RUN)
+    state = result.trace.store.state_path
+    for path in (state, state.parent / "lock", place / "new.fk"):
+        with pytest.raises(ValueError, match="path must be a file outside of the store"):
+            result.save(path)
+        with pytest.raises(ValueError, match="checkpoint must be a file outside of the store"):
+            fk.sample(never, np.ones(2), checkpoint=path, **RUN)
     np.testing.assert_array_equal(fk.load(place).draws, result.draws)

@@ -26,6 +26,7 @@ from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
 from fastkam.run.files import check_output, check_path, place_of
 from fastkam.run.stored import StoredTrace
+from fastkam.stores.store import check_outside
 
 TO_RESUME = "fastkam resume {} --target MODULE:FUNCTION"
 
@@ -370,7 +371,8 @@ def place(options, otherwise):
         if options.out is not None:
             raise UsageError("--out must not be given with --store, which is where the draws go")
         return Path(options.store)
-    check_file(partial(check_path, result=True), "--out", options.out or otherwise)
+    for check in (partial(check_path, result=True), check_outside):
+        check_file(check, "--out", options.out or otherwise)
     return Path(options.out or otherwise)
 
 

@@ -20,7 +20,7 @@ from fastkam.run.trial import Trial, processors
 from fastkam.run.workers import as_workers
 from fastkam.run.writer import EarlierFile
 from fastkam.stores import Store
-from fastkam.stores.store import check_no_state
+from fastkam.stores.store import check_outside
 
 if TYPE_CHECKING:
     from fastkam.run.loop import Outcome
@@ -78,7 +78,7 @@ class RunOptions:
         as_stop(self.stop)
         if self.checkpoint is not None:
             check_path("checkpoint", self.checkpoint, result=True)
-            check_no_state("checkpoint", self.checkpoint)
+            check_outside("checkpoint", self.checkpoint)
             # the function may change the current folder
             object.__setattr__(self, "checkpoint", os.path.abspath(self.checkpoint))
             others = {"evaluations": None if self.desk is None else self.desk.evaluations,

@@ -404,15 +404,12 @@ def is_beginning(path: Path) -> bool:
     return all(".partial" in one.name for one in path.iterdir())
 
 
-def check_no_state(name: str, path: str | os.PathLike[str]) -> None:
-    """Refuse a path that is that of the state in a store, whose draws could not be read without it.
-    """
-    place = place_of(path)
-    for folder in place.parents:
-        store = store_at(folder)
-        if store is not None and store.state_path == place:
-            raise ValueError(f"{name} must be another file than the state in the store "
-                             f"{str(folder)!r}, not {shown(path)}: give another name")
+def check_outside(name: str, path: str | os.PathLike[str]) -> None:
+    """Refuse a path inside the folder of a store, where the file could replace one of the store."""
+    for folder in place_of(path).parents:
+        if store_at(folder) is not None:
+            raise ValueError(f"{name} must be a file outside of the store {str(folder)!r}, not "
+                             f"{shown(path)}: give another name")
 
 
 def store_at(path: Path) -> Store | None:
