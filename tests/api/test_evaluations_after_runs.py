@@ -1,7 +1,9 @@
 """The file of calls also has those of `log_evidence` and `verdict`, after the run."""
 
 import copy
+import errno
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from runs import sample
 from scipy import stats
 
 import fastkam as fk
+from fastkam.points.calls import FileOfCalls
+from fastkam.points.records import Form
 
 PRIOR = {"x": (stats.norm(0, 3), 2)}
 
@@ -123,6 +127,49 @@ def test_a_file_of_another_run_at_the_same_path_is_left_alone(path):
     again.log_evidence()
     assert path.read_bytes()[: len(before)] == before
     assert path.stat().st_size > len(before)
+
+
+def in_many_dimensions(factor, path):
+    """A run of a density without a digest."""
+    lock = threading.Lock()
+
+    def f(x):
+        with lock:
+            return -factor * float(x @ x)
+
+    return sample(f, np.ones(600), sampler="rwm", draws=5, tune=0, seed=1, evaluations=path,
+                  search=False, diagnose=False)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_file_of_another_run_in_many_dimensions_is_left_alone(path, replaced):
+    """Its header and first point are the same, and take more than 4096 bytes."""
+    result = in_many_dimensions(0.5, path)
+    assert fk.Evaluations(path).sections[0][0].target == ""
+    if replaced:
+        path.unlink()
+        in_many_dimensions(0.25, path)
+    target = fk.as_target(lambda x: 0.0, 600)
+    with result.kept.keeping(target, []) as made:
+        assert (made is target) == replaced
+
+
+def test_a_file_of_which_the_start_could_not_be_read_is_left_alone(path, monkeypatch):
+    def fail(*arguments):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as during:
+        during.setattr(FileOfCalls, "start", lambda self: b"")
+        result = run(Counted(), path)
+    target = fk.as_target(lambda x: 0.0, 2)
+    with result.kept.keeping(target, []) as made:
+        assert made is target
+    calls = FileOfCalls(path, Form(2), False)
+    assert len(calls.start()) > 0
+    with monkeypatch.context() as during:
+        during.setattr(os, "pread", fail)
+        assert calls.start() == b""
+    calls.close()
 
 
 def test_an_error_keeps_the_calls_before_it(path):

@@ -18,12 +18,20 @@ from numpy.typing import NDArray
 from fastkam._core.density.extras import fields_of, packed, unpacked, width
 from fastkam.arguments import told
 from fastkam.points.evaluations import all_of, read_sections
-from fastkam.points.records import ERROR_BYTES, WORKER_BYTES, Fields, Form, blank, sealed
+from fastkam.points.records import (
+    ERROR_BYTES,
+    WORKER_BYTES,
+    Fields,
+    Form,
+    blank,
+    end_of_first,
+    sealed,
+)
 from fastkam.points.reply import PointLost, Reply
 from fastkam.run.faults import Unwritten
 from fastkam.run.files import check_path, place_of
 
-START = 4096  # bytes by which a file is recognized
+START = 4096  # bytes in which the first record is looked for, then in twice as many
 
 open_files: weakref.WeakSet[FileOfCalls] = weakref.WeakSet()
 
@@ -66,7 +74,10 @@ class Calls:
         self.known.update(replies)
 
     def start(self) -> bytes:
-        """The first bytes of the file, which stay as they are; b"" without one that can be read."""
+        """Return the file's bytes up to the end of its first record, which stay as they are.
+
+        They are b"" without a file, or if it has no record or cannot be read.
+        """
         return b""
 
     def close(self) -> None:
@@ -148,8 +159,16 @@ class FileOfCalls(Calls):
             self.append(self.form.header())
 
     def start(self) -> bytes:
-        with suppress(OSError):
-            return os.pread(self.file, START, 0)
+        size = START
+        with suppress(OSError, ValueError):  # ValueError: another process has changed it
+            while True:
+                data = os.pread(self.file, size, 0)
+                end = end_of_first(data)
+                if end is not None:
+                    return data[:end]
+                if len(data) < size:
+                    break
+                size *= 2
         return b""
 
     def check(self, form: Form) -> None:

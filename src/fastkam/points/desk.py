@@ -30,9 +30,10 @@ SLOW_SECONDS = 0.02  # seconds per evaluation from which points are sent as task
 
 
 class Kept(NamedTuple):
-    """The file of a run's calls, `on_error` of the run, and the first bytes of the file.
+    """The file of a run's calls, `on_error` of the run, and the file's bytes up to its first call.
 
-    These have the time of its first call, so that another file at the same path differs in them.
+    These have the time of that call, so that another file at the same path differs in them; they
+    are b"" if they are not known, and the file is then not taken for that of the run.
     """
 
     path: str

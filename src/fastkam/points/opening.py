@@ -76,7 +76,7 @@ def keeping(
     target: Target, names: list[str], path: str, on_error: str, start: bytes
 ) -> Iterator[Target]:
     """The target, with its calls in a file: see `fastkam.points.desk.Kept`."""
-    if not os.path.isfile(path) or first_bytes(path, len(start)) != start:
+    if not start or not os.path.isfile(path) or first_bytes(path, len(start)) != start:
         yield target
         return
     inner = of_function(target)
@@ -88,7 +88,7 @@ def keeping(
 
 
 def first_bytes(path: str, n: int) -> bytes:
-    """The first n bytes of a file."""
+    """Read the first n bytes of a file."""
     with open(path, "rb") as file:
         return file.read(n)
 

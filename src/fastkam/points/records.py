@@ -108,6 +108,19 @@ def read_header(data: bytes, start: int) -> tuple[Form, int] | None:
         raise ValueError(f"its header is not understood: {error}") from None
 
 
+def end_of_first(data: bytes) -> int | None:
+    """Find the end of the first record of a file; None if it is not among its bytes `data`."""
+    form, end = None, 0
+    while data[end : end + len(MAGIC)] == MAGIC:
+        found = read_header(data, end)
+        if found is None:
+            return None
+        form, end = found
+    if form is not None:
+        end += form.dtype.itemsize
+    return end if form is not None and end <= len(data) else None
+
+
 def form_of(told: dict[str, Any]) -> Form:
     """The Form in the text of a header."""
     extras = {str(name): (tuple(int(n) for n in shape), str(kind))
