@@ -98,6 +98,40 @@ def test_a_second_run_begins_a_new_figure(tmp_path):
     assert not set(pasts[0]) & set(pasts[1])
 
 
+def test_a_run_without_draws_has_a_figure_of_its_own(tmp_path):
+    def interrupted(x):
+        if live.last is not None:
+            raise KeyboardInterrupt
+        return slow_normal(x)
+
+    live = LiveFigure(tmp_path / "run.png", seconds=1e-6)
+    with pytest.warns(fk.SamplingWarning, match="interrupted"):
+        result = fk.sample(interrupted, np.zeros(2), sampler="ram", draws=10, tune=10**6, seed=1,
+                           search=False, chains=2, progress=live, diagnose=False)
+    assert result.draws.shape[1] == 0
+    assert live.ended
+
+
+def test_a_path_through_a_link_leads_to_the_same_folder_as_for_the_system(tmp_path):
+    (tmp_path / "other" / "folder").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "other" / "folder")
+    path = tmp_path / "link" / ".."
+    fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(2), sampler="ram", draws=50, tune=5, seed=1,
+              search=False, chains=2, diagnose=False, progress=LiveFigure(path / "run.png"),
+              evaluations=path / "calls.fk", checkpoint=path / "check.fk")
+    assert {one.name for one in tmp_path.iterdir()} == {"other", "link"}
+    assert {one.name for one in (tmp_path / "other").iterdir()} == {
+        "folder", "run.png", "calls.fk", "check.fk"}
+
+
+def test_a_link_to_a_figure_stays_a_link(tmp_path):
+    (tmp_path / "run.png").symlink_to(tmp_path / "picture")
+    fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(2), sampler="ram", draws=50, tune=5, seed=1,
+              search=False, chains=2, diagnose=False, progress=LiveFigure(tmp_path / "run.png"))
+    assert (tmp_path / "run.png").is_symlink()
+    assert (tmp_path / "picture").read_bytes()[:4] == b"\x89PNG"
+
+
 def test_a_function_that_changes_the_current_folder(tmp_path, monkeypatch):
     def density(x):
         os.chdir(elsewhere)

@@ -30,7 +30,7 @@ from fastkam.plots.trace import trace_row
 from fastkam.progress import text
 from fastkam.progress.notebook import Notebook, in_notebook
 from fastkam.progress.snapshot import Progress
-from fastkam.run.files import check_output
+from fastkam.run.files import check_output, place_of
 
 BINS = 30
 MOST_MEASURED, MOST_COUNTED = 20_000, 1000  # last draws of a chain, and how many of them
@@ -42,7 +42,8 @@ class LiveFigure(Notebook):
 
     Pass it as ``progress=``. In a notebook it is one output, which is replaced; elsewhere the file
     `path` is replaced, which most image viewers then reload. Until there are draws, a notebook
-    shows progress as text. It needs matplotlib (``pip install fastkam[plot]``).
+    shows progress as text. A second run, ``fastkam.resume`` too, begins a new figure. It needs
+    matplotlib (``pip install fastkam[plot]``).
 
     Parameters
     ----------
@@ -78,12 +79,13 @@ class LiveFigure(Notebook):
         if path is not None:
             check_output("path", path)
         # the function may change the current folder
-        self.path = None if path is None else Path(os.path.abspath(path))
+        self.path = None if path is None else place_of(path)
         self.shows = in_notebook()
         if self.path is None and not self.shows:
             raise ValueError("path must be given outside of a notebook: the file to which the "
                              "figure is written, LiveFigure('run.png')")
-        if self.path is not None and self.path.suffix not in (".png", ".svg", ".pdf"):
+        self.suffix = "" if path is None else Path(path).suffix  # a link may lead to another one
+        if path is not None and self.suffix not in (".png", ".svg", ".pdf"):
             raise ValueError(f"path must end with .png, .svg or .pdf, not {shown(str(path))}")
         if var_names is not None:
             some = [var_names] if isinstance(var_names, str) or not np.iterable(var_names) else [
@@ -118,7 +120,7 @@ class LiveFigure(Notebook):
         """Draw the last state of the run, with R-hat and ESS if it was too short for others."""
         if self.last is not None and (self.measured(self.last) or self.last is not self.drawn):
             self.show(self.last)
-        self.ended = self.last is not None and any(self.last.draws)  # not a search before a run
+        self.ended = self.last is not None and self.last.total > 0  # not a search before a run
 
     def measured(self, progress: Progress) -> bool:
         """Whether R-hat and ESS of all draws were computed, since none have been so far."""
@@ -145,7 +147,7 @@ class LiveFigure(Notebook):
         if self.path is not None:
             new = self.path.with_name(f".{self.path.name}")
             with suppress(OSError):  # a full disk ends no run
-                figure.savefig(new, format=self.path.suffix[1:])
+                figure.savefig(new, format=self.suffix[1:])
                 os.replace(new, self.path)  # a viewer never sees half of it
         if self.shows:
             picture = BytesIO()

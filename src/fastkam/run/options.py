@@ -80,7 +80,7 @@ class RunOptions:
             check_path("checkpoint", self.checkpoint, result=True)
             check_outside("checkpoint", self.checkpoint)
             # the function may change the current folder
-            object.__setattr__(self, "checkpoint", os.path.abspath(self.checkpoint))
+            object.__setattr__(self, "checkpoint", str(place_of(self.checkpoint)))
             others = {"evaluations": None if self.desk is None else self.desk.evaluations,
                       "store": None if self.store is None else self.store.path}
             for name, other in others.items():
