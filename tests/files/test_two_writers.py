@@ -29,7 +29,7 @@ fk.sample(normal, np.ones(2), sampler="ram", search=False, draws=10**5, chains=2
           checkpoint=sys.argv[1], checkpoint_interval=0.05, progress=False)
 """
 OF_ANOTHER = (r"checkpoint='.*c.fk' cannot be written: Permission denied \(.*\.c\.fk\.lock: it may "
-              "be that of another user")
+              "belong to another user: delete it if no run is using it")
 REFUSED = r"checkpoint='.*c.fk' is being written by another run: wait for its end, or give another"
 
 
@@ -163,7 +163,7 @@ def another_user():
 @pytest.fixture
 def shared():
     """A folder in which all users may write; the folders of pytest belong to one."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # that of TMPDIR may be in one of root
         os.chmod(folder, 0o777)
         yield Path(folder)
 
@@ -175,6 +175,22 @@ def test_the_lock_of_another_user_is_taken_if_it_can_be_read(shared):
             BlockingIOError, match=REFUSED), files.alone("checkpoint", path):
         pass
     assert not lock.exists()
+
+
+def test_a_lock_that_its_owner_removes_in_between_is_made(tmp_path, monkeypatch):
+    """It is there at the first open, which is refused, and not at the second."""
+    def removed(place, flags, *mode):
+        if not seen:
+            seen.append(place)
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+        return opened(place, flags, *mode)
+
+    seen, opened = [], os.open
+    with monkeypatch.context() as during:
+        during.setattr(os, "open", removed)
+        os.close(files.opened_to_lock(tmp_path / "c.fk"))
+    assert seen == [tmp_path / "c.fk"]
+    assert seen[0].exists()
 
 
 def test_the_lock_of_another_user_that_cannot_be_read_is_named(shared):

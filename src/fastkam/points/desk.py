@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import near, shown
 from fastkam.points.executor import TakesPoints, tasks_at_once
-from fastkam.run.files import check_path, place_of
+from fastkam.run.files import check_path, in_place
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -105,7 +105,7 @@ class Desk:
         self.prefetch = spread == "prefetch"
         self.ahead: Ahead | None = None
         # the function may change the current folder
-        self.evaluations = None if evaluations is None else str(place_of(evaluations))
+        self.evaluations = None if evaluations is None else in_place(evaluations)
         self.on_error = on_error
         keeps = evaluations is not None or self.carrier is not None or on_error != "stop"
         self.wanted: bool | None = True if keeps or on_points else None

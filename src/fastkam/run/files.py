@@ -75,7 +75,7 @@ def check_place(name: str, path: Any) -> Path:
         raise TypeError(f"{name} must be a path, not {shown(path)}")
     try:
         if not os.fspath(path):
-            raise ValueError("it is empty, as a variable that is not set")
+            raise ValueError("it is empty; is a variable not set?")
         place = place_of(path)
         for one in (place, path):  # a long name before ".." is in the second alone
             # a new file, or a folder of which the caller says that it does not exist
@@ -110,6 +110,12 @@ def place_of(path: str | os.PathLike[str]) -> Path:
     from pathlib import Path  # which takes long to load, and runs without files do not need
 
     return Path(os.path.realpath(path))
+
+
+def in_place(path: str | os.PathLike[str]) -> str:
+    """Name the folder of a file without symbolic links; one that is the file keeps its name."""
+    folder, name = os.path.split(os.fspath(path))
+    return os.path.join(os.path.realpath(folder), name)
 
 
 @contextmanager
@@ -194,7 +200,7 @@ def alone(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
             errno.EWOULDBLOCK, f"{name}={str(path)!r} is being written by another run: wait for "
                                "its end, or give another path") from None
     except OSError as error:
-        hint = ": it may be that of another user, and is deleted when no run needs it" if (
+        hint = ": it may belong to another user: delete it if no run is using it" if (
             isinstance(error, PermissionError) and os.path.lexists(lock)) else ""
         raise OSError(error.errno, f"{name}={str(path)!r} cannot be written: {error.strerror} "
                                    f"({error.filename}{hint})") from error
@@ -251,6 +257,8 @@ def opened_to_lock(path: Path) -> int:
     except PermissionError as refused:
         try:
             return os.open(path, os.O_RDONLY)  # which suffices for a lock
+        except FileNotFoundError:  # its owner has removed it since, or this is refused again
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError:
             raise refused from None
 

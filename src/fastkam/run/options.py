@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastkam.arguments import check_flag, check_number, check_threads, shown
 from fastkam.progress.reporter import Reporter, check_progress
-from fastkam.run.files import alone, check_path, place_of
+from fastkam.run.files import alone, check_path, in_place, place_of
 from fastkam.run.interrupts import Shield
 from fastkam.run.rules import StopRule, as_stop
 from fastkam.run.trial import Trial, processors
@@ -80,7 +80,7 @@ class RunOptions:
             check_path("checkpoint", self.checkpoint, result=True)
             check_outside("checkpoint", self.checkpoint)
             # the function may change the current folder
-            object.__setattr__(self, "checkpoint", str(place_of(self.checkpoint)))
+            object.__setattr__(self, "checkpoint", in_place(self.checkpoint))
             others = {"evaluations": None if self.desk is None else self.desk.evaluations,
                       "store": None if self.store is None else self.store.path}
             for name, other in others.items():
