@@ -230,6 +230,11 @@ def test_names_that_no_file_can_have(tmp_path, name, bad):
         fk.sample(never, np.ones(2), **{name: tmp_path / bad}, **RUN)
 
 
+def test_an_empty_path():
+    with pytest.raises(ValueError, match="not '': it is empty; is a variable not set"):
+        fk.sample(never, np.ones(2), checkpoint="", **RUN)
+
+
 @pytest.mark.parametrize("bad", [*TOO_LONG, "a\0b"], ids=range(6))
 def test_names_that_no_file_of_a_result_can_have(tmp_path, bad):
     result, path = fk.sample(normal, np.ones(2), **RUN), tmp_path / bad

@@ -178,7 +178,7 @@ def test_the_lock_of_another_user_is_taken_if_it_can_be_read(shared):
 
 
 def test_a_lock_that_its_owner_removes_in_between_is_made(tmp_path, monkeypatch):
-    """It is there at the first open, which is refused, and not at the second."""
+    """The first open is refused since it is there, and the second finds no file."""
     def removed(place, flags, *mode):
         if not seen:
             seen.append(place)
