@@ -377,10 +377,14 @@ def test_a_function_that_always_fails_is_named_although_failures_are_rejected(op
 @pytest.mark.parametrize(("options", "who"), [
     ({"sampler": "ram", "search": False}, "run"), ({}, "search")])
 def test_an_error_of_the_progress_function_is_said_to_be_its_own(options, who):
+    def slow(x):
+        time.sleep(1e-4)  # the search must take longer than the interval of its reports
+        return -0.5 * x @ x
+
     with pytest.raises(fk.SamplingError, match=rf"the {who} was stopped by ZeroDivisionError: "
                                                "division by zero, raised by progress, which") as e:
-        fk.sample(lambda x: -0.5 * x @ x, np.ones(2), progress=lambda progress: 1 / 0, seed=1,
-                  draws=200, diagnose=False, **options)
+        fk.sample(slow, np.ones(2), progress=lambda progress: 1 / 0, seed=1, draws=200,
+                  diagnose=False, **options)
     assert str(e.value).count("raised by progress") == 1
 
 
