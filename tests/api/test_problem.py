@@ -372,7 +372,7 @@ def test_starts_name_parameters_without_bounds():
     ({"bounds": {"a": (1, 0)}}, r"bounds\['a'\] must have low below high, not 1.0 and 0.0"),
     ({"bounds": {"a": (np.nan, 0)}}, "low below high"),
     ({"bounds": {"a": 3}}, r"bounds\['a'\] must be a pair"),
-    ({"bounds": [(0, 1), (0, 1)], "dim": 3}, r"2 pairs \(low, high\), but there are 3"),
+    ({"bounds": [(0, 1), (0, 1)], "dim": 3}, r"2 pairs \(low, high\), but x has 3 coordinates"),
     ({"bounds": 3}, "bounds must be a dict"), ({}, "dim must be given"),
     ({"bounds": {"a": (0, 1)}, "names": ["b"]}, r"bounds names \['a'\]"),
     ({"dim": 0}, "dim must be at least 1")])
