@@ -1,5 +1,6 @@
 """The command line's advice is in options and commands, where there are such."""
 
+import errno
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -56,6 +57,17 @@ def test_what_python_alone_shows(folder, capsys):
     assert "(with --on-error reject: what makes it fail)" in said
     assert "in result.offending" in said
     assert "(In Python: result = fastkam.load('run.fk'))" in said
+
+
+def test_a_file_that_could_not_be_written_is_not_offered(folder, capsys, monkeypatch):
+    def no_room(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(fk.Result, "save", no_room)
+    assert sample("nan", "--draws", "300") == 1
+    said = in_one_line(capsys.readouterr().out)
+    assert "in result.offending" in said
+    assert "In Python" not in said
 
 
 @pytest.mark.parametrize(("words", "message"), [

@@ -91,6 +91,13 @@ def test_the_draws_of_a_short_run_are_doubtful():
     assert result.verdict().status == "doubtful"
 
 
+def test_of_a_run_that_a_rule_has_ended_early_only_that_is_said():
+    with pytest.warns(ConvergenceWarning, match="ended after 50 draws"):
+        result = fk.sample(normal, [0.0], sampler="ram", tune=50, draws=2000, seed=1, search=False,
+                           stop=fk.stop.Evaluations(400), progress=False)
+    assert [one.kind for one in result.warnings] == ["short"]
+
+
 def test_few_draws_at_one_point_are_wrong():
     with pytest.warns(fk.SamplingWarning, match="No chain ever moved"):
         result = fk.sample(lambda x: 0.0 if x[0] == 1 else -np.inf, [1.0], sampler="am", draws=25,

@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 import fastkam as fk
+from fastkam.arguments import no_attribute
 
 
 def logp(x):
@@ -396,3 +397,18 @@ def test_unusual_but_valid_arguments_are_accepted(capsys):
 def test_more_draws_than_there_is_memory_for_are_refused(more, mend):
     with pytest.raises(ValueError, match=f"draws must fit into memory, not {10**13} .*{mend}"):
         run(never, draws=10**13, **more)
+
+
+def test_the_error_of_a_property_is_not_replaced():
+    class Made:
+        @property
+        def broken(self):
+            raise AttributeError("within")
+
+        def __getattr__(self, name):
+            return no_attribute(self, name, {"other": "broken"})
+
+    for name, text in (("broken", "^within$"), ("brokn", "did you mean 'broken'"),
+                       ("other", "a Made has no 'other': use broken"), ("__x", "has no attribute")):
+        with pytest.raises(AttributeError, match=text):
+            getattr(Made(), name)
